@@ -151,112 +151,91 @@ fn resets(row: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn limit(resets: &str) -> Option<ApiFailure> {
-        Some(ApiFailure::UsageLimit { resets: (!resets.is_empty()).then(|| resets.to_owned()) })
+    /// What is made of these words, in a few of our own.
+    fn judged(failure: Option<ApiFailure>) -> String {
+        match failure {
+            None => "nothing".into(),
+            Some(ApiFailure::UsageLimit { resets }) => format!("limit {}", resets.unwrap_or_default()).trim().into(),
+            Some(ApiFailure::Server(words)) => format!("server: {words}"),
+            Some(ApiFailure::Dropped) => "dropped".into(),
+            Some(ApiFailure::Other(words)) => format!("other: {words}"),
+        }
     }
 
-    fn server(words: &str) -> Option<ApiFailure> {
-        Some(ApiFailure::Server(words.to_owned()))
+    /// Each row is `words => what is made of them`, on one line or two.
+    #[track_caller]
+    fn check(judge: fn(&str) -> Option<ApiFailure>, table: &str) {
+        for row in table.replace("\n    =>", " =>").lines().filter(|row| !row.is_empty()) {
+            let (words, expected) = row.split_once(" => ").unwrap();
+            assert_eq!(judged(judge(&words.replace("\\n", "\n"))), expected, "{words}");
+        }
     }
 
-    fn other(words: &str) -> Option<ApiFailure> {
-        Some(ApiFailure::Other(words.to_owned()))
-    }
-
-    /// Rows as the agents were seen to draw them, with what stands around them.
+    /// Rows as the agents were seen to draw them, with what stands around them. The newest report counts, unless something
+    /// was said after it.
     #[test]
     fn words_of_failed_agents() {
-        for (words, expected) in [
-            (
-                "❯ go on\n\n● API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment.\n  If it persists, check your inference gateway (127.0.0.1:8951).\n\n✻ Brewed for 2s\n",
-                server(
-                    "API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:8951).",
-                ),
-            ),
-            (
-                "● API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again\n  later.\n",
-                server(
-                    "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.",
-                ),
-            ),
-            ("● You've hit your session limit · resets 3pm\n", limit("3pm")),
-            (
-                "● You’ve hit your weekly limit · resets Feb 9 at 6pm (America/Toronto)\n",
-                limit("Feb 9 at 6pm (America/Toronto)"),
-            ),
-            (
-                "  ⎿  5-hour limit reached ∙ resets 2:30pm (Europe/Berlin)\n     /upgrade to increase it\n",
-                limit("2:30pm (Europe/Berlin)"),
-            ),
-            ("  ⎿  AI usage limit reached|1762952400\n", limit("1762952400")),
-            ("■ You've hit your usage limit. Try again in 3 days 4 hours.\n", limit("in 3 days 4 hours")),
-            (
-                "■ We’re currently experiencing high demand, which may cause temporary errors.\n",
-                server("We’re currently experiencing high demand, which may cause temporary errors."),
-            ),
-            ("■ stream disconnected before completion: error sending request\n", Some(ApiFailure::Dropped)),
-            (
-                "■ stream error: unexpected status 503 Service Unavailable\n",
-                server("stream error: unexpected status 503 Service Unavailable"),
-            ),
-            (
-                "● API Error: Connection closed mid-response. The response above may be incomplete.\n",
-                Some(ApiFailure::Dropped),
-            ),
-            ("● API Error: Connection lost mid-response.\n", Some(ApiFailure::Dropped)),
-            ("  ⎿  Unable to connect to API (ECONNREFUSED)\n", Some(ApiFailure::Dropped)),
-            (
-                "■ unexpected status 401 Unauthorized: Incorrect API key provided: sk-dummy\n",
-                other("unexpected status 401 Unauthorized: Incorrect API key provided: sk-dummy"),
-            ),
-            (
-                "● Please run /login · API Error: 403 mock error\n",
-                other("Please run /login · API Error: 403 mock error"),
-            ),
-            ("  ⎿  Invalid API key · Fix external API key\n", other("Invalid API key · Fix external API key")),
-            (
-                "● Request too large (max 32MB). Double press esc\n",
-                other("Request too large (max 32MB). Double press esc"),
-            ),
-            ("  ✕ [API Error: 500 overloaded]\n", server("API Error: 500 overloaded]")),
-            // The newest report counts.
-            ("● API Error: 529 Overloaded.\n\n❯ again\n\n● API Error: 401 no\n", other("API Error: 401 no")),
-            ("the agent said failed: rate_limit (hook)", limit("")),
-            ("the agent said failed: server_error (hook)", server("server error")),
-            ("the agent said failed: authentication_failed (hook)", other("authentication failed")),
-            ("the agent said failed: unknown (hook)", None),
-            // Nobody reported anything, or something was said after it.
-            ("● API Error: 529 Overloaded.\n\n● All done.\n", None),
-            ("❯ fix this:\n  API Error: 500\n\n● Reading the log.\n", None),
-            ("rule box.failed", None),
-            ("■ {\"error\": {\"message\": \"mock error\"}}\n", None),
-            ("■ Conversation interrupted - use /feedback\n", None),
-            ("● I added a test for the usage limit and for API Error: 500.\n", None),
-            ("● The service answers 429 when the rate limit is hit; resets at 3pm.\n", None),
-            ("exited with 1", None),
-            ("", None),
-        ] {
-            assert_eq!(classify(words), expected, "{words}");
-        }
+        check(
+            classify,
+            r#"
+❯ go on\n\n● API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment.\n  If it persists, check your inference gateway (127.0.0.1:8951).\n\n✻ Brewed for 2s\n
+    => server: API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:8951).
+● API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again\n  later.\n
+    => server: API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.
+● You've hit your session limit · resets 3pm\n => limit 3pm
+● You’ve hit your weekly limit · resets Feb 9 at 6pm (America/Toronto)\n => limit Feb 9 at 6pm (America/Toronto)
+  ⎿  5-hour limit reached ∙ resets 2:30pm (Europe/Berlin)\n     /upgrade to increase it\n
+    => limit 2:30pm (Europe/Berlin)
+  ⎿  AI usage limit reached|1762952400\n => limit 1762952400
+■ You've hit your usage limit. Try again in 3 days 4 hours.\n => limit in 3 days 4 hours
+■ We’re currently experiencing high demand, which may cause temporary errors.\n
+    => server: We’re currently experiencing high demand, which may cause temporary errors.
+■ stream disconnected before completion: error sending request\n => dropped
+■ stream error: unexpected status 503 Service Unavailable\n
+    => server: stream error: unexpected status 503 Service Unavailable
+● API Error: Connection closed mid-response. The response above may be incomplete.\n => dropped
+● API Error: Connection lost mid-response.\n => dropped
+  ⎿  Unable to connect to API (ECONNREFUSED)\n => dropped
+■ unexpected status 401 Unauthorized: Incorrect API key provided: sk-dummy\n
+    => other: unexpected status 401 Unauthorized: Incorrect API key provided: sk-dummy
+● Please run /login · API Error: 403 mock error\n => other: Please run /login · API Error: 403 mock error
+  ⎿  Invalid API key · Fix external API key\n => other: Invalid API key · Fix external API key
+● Request too large (max 32MB). Double press esc\n => other: Request too large (max 32MB). Double press esc
+  ✕ [API Error: 500 overloaded]\n => server: API Error: 500 overloaded]
+● API Error: 529 Overloaded.\n\n❯ again\n\n● API Error: 401 no\n => other: API Error: 401 no
+the agent said failed: rate_limit (hook) => limit
+the agent said failed: server_error (hook) => server: server error
+the agent said failed: authentication_failed (hook) => other: authentication failed
+the agent said failed: unknown (hook) => nothing
+● API Error: 529 Overloaded.\n\n● All done.\n => nothing
+❯ fix this:\n  API Error: 500\n\n● Reading the log.\n => nothing
+rule box.failed => nothing
+■ {"error": {"message": "mock error"}}\n => nothing
+■ Conversation interrupted - use /feedback\n => nothing
+● I added a test for the usage limit and for API Error: 500.\n => nothing
+● The service answers 429 when the rate limit is hit; resets at 3pm.\n => nothing
+exited with 1 => nothing
+"#,
+        );
+        assert_eq!(classify(""), None);
     }
 
+    /// A prompt may quote a report, and a tool may have printed one.
     #[test]
     fn outside_of_error_only_the_last_and_plain_report_counts() {
-        for (words, expected) in [
-            ("❯ go\n\n● API Error: 500\n\n✻ Baked for 4s\n", server("API Error: 500")),
-            (
-                "● {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"Internal Server Error\"}}\n",
-                server("type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"Internal Server Error\"}}"),
-            ),
-            ("● API Error: 529 Overloaded\n\n● All done after a second attempt.\n", None),
-            ("● The user sees API Error: 500 when he logs in.\n", None),
-            // A prompt that quotes one, and a tool that printed one.
-            ("❯ fix this:\n  API Error: 500\n", None),
-            ("● Bash(cat log)\n  ⎿  API Error: 500\n", None),
-            ("● You've hit your session limit · resets 3pm\n", None),
-        ] {
-            assert_eq!(standing(words), expected, "{words}");
-        }
+        check(
+            standing,
+            r#"
+❯ go\n\n● API Error: 500\n\n✻ Baked for 4s\n => server: API Error: 500
+● {"type":"error","error":{"type":"api_error","message":"Internal Server Error"}}\n
+    => server: type":"error","error":{"type":"api_error","message":"Internal Server Error"}}
+● API Error: 529 Overloaded\n\n● All done after a second attempt.\n => nothing
+● The user sees API Error: 500 when he logs in.\n => nothing
+❯ fix this:\n  API Error: 500\n => nothing
+● Bash(cat log)\n  ⎿  API Error: 500\n => nothing
+● You've hit your session limit · resets 3pm\n => nothing
+"#,
+        );
     }
 
     #[test]

@@ -1,4 +1,8 @@
 //! A small world for the tables: a script of what happens, and a driver that does what the turn wants.
+//!
+//! A row of a table is `scenario | settings | what happens | what is told`. What happens, and what is told, begins with its
+//! second. The settings are those of the scenarios of the spec (G = 10 s, T = 1800 s, strict, no reminders, auto-accept off;
+//! nobody loses patience with a question) unless they are named. A row goes on in a line that begins with `|` or `,`.
 
 use std::collections::VecDeque;
 
@@ -17,105 +21,123 @@ pub(super) fn turn_of(handoff: Handoff, record: &TurnRecord, accepted_at: Option
     Turn::new(handoff, record, file, accepted_at, (now, Wall(0)))
 }
 
-/// As in the scenarios of the spec: G = 10 s, T = 1800 s, strict, no reminders, auto-accept off. Nobody loses patience with
-/// a question, unless a test says so.
-pub(super) fn rules() -> Handoff {
-    Handoff { idle_grace_seconds: 10, waiting_timeout: 0, ..Handoff::default() }
+/// A turn with these settings.
+pub(super) fn turn(settings: &str) -> Turn {
+    let mut handoff = Handoff { idle_grace_seconds: 10, waiting_timeout: 0, ..Handoff::default() };
+    let (mut record, mut accepted_at, mut begun) = (who(), None, at(0));
+    for setting in settings.split_whitespace() {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let number = || value.parse().unwrap();
+        match name {
+            "accept" => handoff.auto_accept_permissions = true,
+            "lenient" => handoff.strict_file_handoff = false,
+            "G" => handoff.idle_grace_seconds = number(),
+            "T" => handoff.response_timeout = number(),
+            "reminders" => handoff.max_file_reminders = number(),
+            "patience" => handoff.waiting_timeout = number(),
+            // Where the turn stands when it begins, or is resumed.
+            "begun" => begun = at(milliseconds(value)),
+            "accepted" => accepted_at = Some(at(milliseconds(value))),
+            "accepts" => record.accepts = number(),
+            "reminded" => record.reminders = number(),
+            "told" => record.human_told = true,
+            "sent_before" => record.sent = Some(Wall(-1000 * i64::from(number()))),
+            _ => panic!("{setting:?} is no setting"),
+        }
+    }
+    turn_of(handoff, &record, accepted_at, begun)
 }
 
-pub(super) fn on() -> Handoff {
-    Handoff { auto_accept_permissions: true, ..rules() }
+fn milliseconds(seconds: &str) -> u64 {
+    (seconds.parse::<f64>().unwrap() * 1000.0).round() as u64
 }
 
 /// What happens.
 #[derive(Clone, Debug)]
-pub(super) enum Do {
-    Is(Seen),
-    /// The file becomes this. The watcher sees it.
-    File(Look),
-    /// The same; the watcher is blind.
-    Secretly(Look),
-    /// The next looks at the file are answered only by `Happens`.
+enum Do {
+    Event(Event),
+    /// The file becomes this. The watcher sees it, or is blind.
+    File(Look, bool),
+    /// The next looks at the file are answered only by `look`.
     Hang,
-    Happens(Event),
     /// What becomes of the next accept, instead of success.
     NextAccept(Result<(), AcceptFailure>),
     /// What the last message is.
-    LastOutput(Option<&'static str>),
+    LastOutput(Option<String>),
 }
 
-pub(super) fn is(kind: StatusKind) -> Do {
-    Do::Is(Seen { kind: Some(kind), epoch: 1, reason: format!("rule {kind}"), ..Seen::default() })
+fn is(kind: StatusKind) -> Seen {
+    Seen { kind: Some(kind), epoch: 1, reason: format!("rule {kind}"), ..Seen::default() }
 }
 
-pub(super) fn idle() -> Do {
-    is(Idle)
-}
-
-pub(super) fn completed() -> Do {
-    is(Completed)
-}
-
-pub(super) fn busy() -> Do {
-    is(Processing)
-}
-
-/// A status that follows a prompt and is no observation of the agent.
-pub(super) fn unproven(kind: StatusKind) -> Do {
-    Do::Is(Seen { kind: Some(kind), epoch: 2, unproven: true, ..Seen::default() })
-}
-
-pub(super) fn unknown() -> Do {
-    Do::Is(Seen::default())
-}
-
-/// A status with these words on the screen.
-pub(super) fn saying(kind: StatusKind, words: &str) -> Do {
-    let waiting = (kind == WaitingUserAnswer).then_some(WaitingKind::Permission);
-    Do::Is(Seen {
-        kind: Some(kind),
-        waiting,
-        question: waiting.map(|_| "d".into()),
-        plain_yes: true,
-        reason: "rule box.error".into(),
-        words: Some(words.into()),
+/// One step of a script, without its time.
+fn parse(step: &str) -> Vec<Do> {
+    let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
+    let text = || rest.replace("\\n", "\n");
+    let waits = |kind, question: Option<&str>, epoch| Seen {
+        kind: Some(WaitingUserAnswer),
+        waiting: kind,
+        question: question.map(str::to_owned),
+        plain_yes: kind == Some(WaitingKind::Permission) && question.is_some(),
+        epoch,
         ..Seen::default()
-    })
+    };
+    let one = match word {
+        "unknown" => Do::Event(Event::Status(Seen::default())),
+        "idle" => Do::Event(Event::Status(is(Idle))),
+        "completed" => Do::Event(Event::Status(is(Completed))),
+        "busy" => Do::Event(Event::Status(is(Processing))),
+        "error" => Do::Event(Event::Status(is(Error))),
+        // A status that follows a prompt and is no observation of the agent.
+        "unproven" => {
+            let kind = rest.parse().unwrap();
+            Do::Event(Event::Status(Seen { kind: Some(kind), epoch: 2, unproven: true, ..Seen::default() }))
+        }
+        // A permission with a plain yes, of this name; `?` is announced, and not drawn.
+        "asks" => Do::Event(Event::Status(waits(Some(WaitingKind::Permission), Some(rest).filter(|d| *d != "?"), 3))),
+        // A question without a plain yes, or of no known kind.
+        "poses" => {
+            let question = (!rest.is_empty()).then_some("what?");
+            Do::Event(Event::Status(Seen { plain_yes: false, ..waits(rest.parse().ok(), question, 4) }))
+        }
+        // A status with these words on the screen.
+        "shows" => {
+            let (kind, words) = rest.split_once(' ').unwrap();
+            let (kind, words) = (kind.parse().unwrap(), Some(words.replace("\\n", "\n")));
+            let waiting = (kind == WaitingUserAnswer).then_some(WaitingKind::Permission);
+            let seen = waits(waiting, waiting.map(|_| "d"), 0);
+            Do::Event(Event::Status(Seen { kind: Some(kind), reason: "rule box.error".into(), words, ..seen }))
+        }
+        "gone" => Do::Event(Event::Gone(text())),
+        "stirred" => Do::Event(Event::FileStirred),
+        "message" => Do::Event(Event::MessageChanged),
+        "look" => Do::Event(Event::File(if rest.is_empty() { Look::Absent } else { Look::Ready(text()) })),
+        "hang" => Do::Hang,
+        "file" => Do::File(Look::Ready(text()), true),
+        "blank" => Do::File(Look::Blank, true),
+        "growing" => Do::File(Look::Unsettled, true),
+        "directory" => Do::File(Look::NotRegular, true),
+        "unreadable" => Do::File(Look::Unreadable("permission denied".into()), true),
+        "unseen" => Do::File(Look::Ready(text()), false),
+        "accepted" => Do::NextAccept(Ok(())),
+        "refused" => Do::NextAccept(Err(AcceptFailure::Refused("409".into()))),
+        "doubted" => Do::NextAccept(Err(AcceptFailure::Unproven("the report differs".into()))),
+        "failed" => Do::NextAccept(Err(AcceptFailure::Failed("500".into()))),
+        "lost" => Do::NextAccept(Err(AcceptFailure::Gone("404".into()))),
+        "says" => Do::LastOutput(Some(text())),
+        // The end of a turn after its questions.
+        "done" => return ["busy", "file a", "idle"].into_iter().flat_map(parse).collect(),
+        _ => panic!("{step:?} is no step"),
+    };
+    vec![one]
 }
 
-pub(super) fn error() -> Do {
-    is(Error)
-}
-
-/// A permission with a plain yes, of this name. `None`: announced, not drawn.
-pub(super) fn asks(question: Option<&str>) -> Do {
-    let question = question.map(str::to_owned);
-    let (waiting, plain_yes) = (Some(WaitingKind::Permission), question.is_some());
-    Do::Is(Seen { kind: Some(WaitingUserAnswer), waiting, plain_yes, question, epoch: 3, ..Seen::default() })
-}
-
-pub(super) fn asks_other(kind: WaitingKind) -> Do {
-    let question = Some("what?".into());
-    Do::Is(Seen { kind: Some(WaitingUserAnswer), waiting: Some(kind), question, epoch: 4, ..Seen::default() })
-}
-
-pub(super) fn file(text: &str) -> Do {
-    Do::File(Look::Ready(text.into()))
-}
-
-pub(super) fn refused() -> Do {
-    Do::NextAccept(Err(AcceptFailure::Refused("409".into())))
-}
-
-/// The event of a status.
-pub(super) fn status(what: Do) -> Event {
-    let Do::Is(seen) = what else { panic!("{what:?} is no status") };
-    Event::Status(seen)
-}
-
-/// A fresh turn.
-pub(super) fn begun(rules: Handoff) -> Turn {
-    turn_of(rules, &who(), None, at(0))
+/// The event of a step.
+pub(super) fn event(step: &str) -> Event {
+    match parse(step).pop() {
+        Some(Do::Event(event)) => event,
+        other => panic!("{other:?} is no event"),
+    }
 }
 
 struct World {
@@ -124,9 +146,9 @@ struct World {
     hangs: bool,
     accepts: VecDeque<Result<(), AcceptFailure>>,
     last_output: Option<String>,
-    told: Vec<(u64, String)>,
+    told: Vec<String>,
     said: Vec<String>,
-    errors: Vec<TurnError>,
+    error: Option<TurnError>,
 }
 
 impl World {
@@ -139,7 +161,7 @@ impl World {
             for effect in effects {
                 let words = words(&effect);
                 if !words.is_empty() {
-                    self.told.push((now.0.as_millis() as u64, words));
+                    self.told.push(format!("{} {words}", now.0.as_millis() as f64 / 1000.0));
                 }
                 match effect {
                     Effect::LookAtFile if !self.hangs => events.push_back(Event::File(self.file.clone())),
@@ -147,7 +169,7 @@ impl World {
                         events.push_back(Event::Accepted(self.accepts.pop_front().unwrap_or(Ok(()))));
                     }
                     Effect::AskLastOutput => events.push_back(Event::LastOutput(self.last_output.clone())),
-                    Effect::End(Err(error)) => self.errors.push(error),
+                    Effect::End(Err(error)) => self.error = Some(error),
                     Effect::Say(_, text) => self.said.push(text),
                     Effect::LookAtFile | Effect::Remind { .. } | Effect::Notify(_) | Effect::End(Ok(_)) => {}
                 }
@@ -155,18 +177,18 @@ impl World {
         }
     }
 
-    fn happen(&mut self, what: &Do, now: Mono) {
-        match what.clone() {
-            Do::Is(seen) => self.feed(Event::Status(seen), now),
-            Do::File(look) => {
+    fn happen(&mut self, what: Do, now: Mono) {
+        match what {
+            Do::Event(event) => self.feed(event, now),
+            Do::File(look, is_seen) => {
                 self.file = look;
-                self.feed(Event::FileStirred, now);
+                if is_seen {
+                    self.feed(Event::FileStirred, now);
+                }
             }
-            Do::Secretly(look) => self.file = look,
             Do::Hang => self.hangs = true,
-            Do::Happens(event) => self.feed(event, now),
             Do::NextAccept(result) => self.accepts.push_back(result),
-            Do::LastOutput(text) => self.last_output = text.map(str::to_owned),
+            Do::LastOutput(text) => self.last_output = text,
         }
     }
 }
@@ -190,8 +212,8 @@ pub(super) fn words(effect: &Effect) -> String {
                 "something new",
                 "no file",
             ];
-            let level = if *level == Level::Warning { "warning" } else { "info" };
-            format!("{level}: {}", what.iter().find(|what| text.contains(*what)).unwrap_or(&text.as_str()))
+            let what = what.iter().find(|what| text.contains(*what)).unwrap_or(&text.as_str()).to_string();
+            if *level == Level::Warning { format!("warning: {what}") } else { format!("info: {what}") }
         }
         Effect::Notify(notice) => format!("notify {}", notice.priority),
         Effect::End(Ok(answer)) => format!("{:?} {}", answer.from, answer.text),
@@ -201,46 +223,56 @@ pub(super) fn words(effect: &Effect) -> String {
     }
 }
 
-/// Plays a script, then lets time pass until the turn is over. Gives what was told, and the error.
-pub(super) fn play(turn: Turn, script: &[(u64, Do)]) -> (Vec<(u64, String)>, Option<TurnError>) {
-    let mut world = run(turn, script);
-    (world.told, world.errors.pop())
-}
-
-fn run(turn: Turn, script: &[(u64, Do)]) -> World {
+/// Plays a script, then lets time pass until the turn is over.
+fn run(turn: Turn, script: &str) -> World {
     let accepts = VecDeque::new();
-    let (file, told, said, errors) = (Look::Absent, Vec::new(), Vec::new(), Vec::new());
-    let mut world = World { turn, file, hangs: false, accepts, last_output: None, told, said, errors };
-    let mut script = script.iter().peekable();
+    let (file, told, said) = (Look::Absent, Vec::new(), Vec::new());
+    let mut world = World { turn, file, hangs: false, accepts, last_output: None, told, said, error: None };
+    let steps = script.split(", ").filter(|step| !step.is_empty()).flat_map(|step| {
+        let (second, step) = step.split_once(' ').unwrap();
+        let now = at(milliseconds(second));
+        parse(step).into_iter().map(move |what| (now, what))
+    });
+    let mut steps = steps.peekable();
     while let Some(deadline) = world.turn.deadline() {
-        match script.next_if(|(ms, _)| at(*ms) <= deadline) {
-            Some((ms, what)) => world.happen(what, at(*ms)),
+        match steps.next_if(|(now, _)| *now <= deadline) {
+            Some((now, what)) => world.happen(what, now),
             None => world.feed(Event::Time, deadline),
         }
     }
     world
 }
 
-#[track_caller]
-pub(super) fn check_turn(scenario: &str, turn: Turn, script: &[(u64, Do)], expected: &[(u64, &str)]) {
-    let (told, _) = play(turn, script);
-    let told: Vec<_> = told.iter().map(|(ms, words)| (*ms, words.as_str())).collect();
-    assert_eq!(told, expected, "{scenario}");
+/// What is told, and the error.
+pub(super) fn play(settings: &str, script: &str) -> (Vec<String>, Option<TurnError>) {
+    let world = run(turn(settings), script);
+    (world.told, world.error)
 }
 
-/// What is told of a fresh turn.
+/// Plays every row of a table.
 #[track_caller]
-pub(super) fn check(scenario: &str, rules: Handoff, script: &[(u64, Do)], expected: &[(u64, &str)]) {
-    check_turn(scenario, begun(rules), script, expected);
+pub(super) fn check(table: &str) {
+    let mut rows: Vec<String> = Vec::new();
+    for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        match rows.last_mut().filter(|_| line.starts_with(['|', ','])) {
+            Some(row) => *row += line,
+            None => rows.push(line.to_owned()),
+        }
+    }
+    for row in rows {
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [scenario, settings, script, expected] = columns[..] else { panic!("{row}") };
+        assert_eq!(play(settings, script).0.join(", "), expected, "{scenario}");
+    }
 }
 
-/// The message with which a fresh turn fails.
-pub(super) fn message(rules: Handoff, script: &[(u64, Do)]) -> String {
-    let (told, error) = play(begun(rules), script);
+/// The message with which a turn fails.
+pub(super) fn message(settings: &str, script: &str) -> String {
+    let (told, error) = play(settings, script);
     error.unwrap_or_else(|| panic!("it did not fail: {told:?}")).message
 }
 
-/// Everything a fresh turn has to say for the log.
-pub(super) fn said(rules: Handoff, script: &[(u64, Do)]) -> Vec<String> {
-    run(begun(rules), script).said
+/// Everything a turn has to say for the log.
+pub(super) fn said(settings: &str, script: &str) -> Vec<String> {
+    run(turn(settings), script).said
 }

@@ -176,89 +176,76 @@ fn a_role_is_as_all_of_them_unless_it_says_otherwise() {
     assert_eq!(AGENT_KEYS.len(), 4);
 }
 
-#[test]
-fn s_202_unknown_keys_are_named_all_of_them() {
-    for (json, message) in [
-        (r#"{"providr": "codex"}"#, "loop.json:1:3: there is no `providr` (did you mean `provider`?)"),
-        (
-            r#"{"zebra": 1, "apple": 2}"#,
-            "loop.json:1:15: there is no `apple` (docs/reference/loop-configuration.md lists all keys)\n\
-             loop.json:1:3: there is no `zebra` (docs/reference/loop-configuration.md lists all keys)",
-        ),
-        (
-            r#"{"limits": {"max_round": 3}}"#,
-            "loop.json:1:14: there is no `limits.max_round` (did you mean `limits.max_rounds`?)",
-        ),
-        (r#"{"max_rounds": 3}"#, "loop.json:1:3: there is no `max_rounds` (did you mean `limits.max_rounds`?)"),
-        (
-            r#"{"agents": {"tester": {"providers": "codex"}}}"#,
-            "loop.json:1:25: there is no `agents.tester.providers` (did you mean `agents.tester.provider`?)",
-        ),
-        (r#"{"agents": {"testr": {}}}"#, "loop.json:1:14: there is no `agents.testr` (did you mean `agents.tester`?)"),
-        (
-            r#"{"agents": {"cook": {}}}"#,
-            "loop.json:1:14: there is no `agents.cook` (the names here are analyst, peer_analyst, peer_programmer, programmer, tester)",
-        ),
-    ] {
-        assert_eq!(resolve(json, &[]).unwrap_err(), message);
+/// Each row of a table is `file => message` or `VARIABLE=value => message`, on one line or two.
+#[track_caller]
+fn check_errors(table: &str, fits: fn(&str, &str) -> bool) {
+    let table = table.replace("\n            =>", " =>");
+    for row in table.lines().map(str::trim).filter(|row| !row.is_empty()) {
+        let (given, message) = row.split_once(" => ").unwrap();
+        let error = match given.split_once('=') {
+            Some((name, value)) => resolve("", &[(name, value)]),
+            None => resolve(&given.replace("\\n", "\n"), &[]),
+        };
+        let error = error.unwrap_err();
+        assert!(fits(&error, message), "{given}: {error}");
     }
 }
 
 #[test]
+fn s_202_unknown_keys_are_named_all_of_them() {
+    check_errors(
+        r#"
+        {"providr": "codex"} => loop.json:1:3: there is no `providr` (did you mean `provider`?)
+        {"zebra": 1} => loop.json:1:3: there is no `zebra` (docs/reference/loop-configuration.md lists all keys)
+        {"limits": {"max_round": 3}}
+            => loop.json:1:14: there is no `limits.max_round` (did you mean `limits.max_rounds`?)
+        {"max_rounds": 3} => loop.json:1:3: there is no `max_rounds` (did you mean `limits.max_rounds`?)
+        {"agents": {"tester": {"providers": "codex"}}}
+            => loop.json:1:25: there is no `agents.tester.providers` (did you mean `agents.tester.provider`?)
+        {"agents": {"testr": {}}} => loop.json:1:14: there is no `agents.testr` (did you mean `agents.tester`?)
+        {"agents": {"cook": {}}}
+            => loop.json:1:14: there is no `agents.cook` (the names here are analyst, peer_analyst, peer_programmer, programmer, tester)
+        "#,
+        |error, message| error == message,
+    );
+    let both = resolve(r#"{"zebra": 1, "apple": 2}"#, &[]).unwrap_err();
+    let places: Vec<&str> = both.lines().filter_map(|line| line.split(" (").next()).collect();
+    assert_eq!(places, ["loop.json:1:15: there is no `apple`", "loop.json:1:3: there is no `zebra`"]);
+}
+
+#[test]
 fn s_203_what_is_wrong_is_named() {
-    let known = "claude_code, codex, kiro_cli";
-    let roles = "analyst, peer_analyst, programmer, peer_programmer, tester";
-    for (json, env, message) in [
-        ("{", &[][..], "loop.json:1:1: not valid JSON: EOF while parsing an object".to_owned()),
-        ("{\n \"wd\": 1,\n}", &[], "loop.json:3:1: not valid JSON: trailing comma".into()),
-        ("[]", &[], "loop.json:1:1: the file should be a table, this is a list".into()),
-        (
-            r#"{"limits": {"max_review_cycles": 0}}"#,
-            &[],
-            "loop.json:1:34: `limits.max_review_cycles` should be a whole number, 1 or more, this is 0".into(),
-        ),
-        (r#"{"limits": {"max_rounds": -1}}"#, &[], "1 or more, this is -1".into()),
-        (r#"{"limits": {"max_rounds": 99999999999}}"#, &[], "1 or more, this is 99999999999".into()),
-        (r#"{"limits": {"max_rounds": 99999999999999999999}}"#, &[], "this is ".into()),
-        (r#"{"limits": {"review_evidence_min_match": 5}}"#, &[], "a whole number, 0 to 4, this is 5".into()),
-        (r#"{"limits": {"max_rounds": "3"}}"#, &[], "this is the text \"3\"".into()),
-        (r#"{"limits": {"max_rounds": 1.5}}"#, &[], "this is 1.5".into()),
-        (r#"{"resume": "false"}"#, &[], "`resume` should be true or false, without quotes".into()),
-        (r#"{"wd": 7}"#, &[], "`wd` should be a text, this is 7".into()),
-        (r#"{"limits": []}"#, &[], "`limits` should be a table, this is a list".into()),
-        (r#"{"agents": {"tester": "codex"}}"#, &[], "`agents.tester` should be a table".into()),
-        (r#"{"notifications": {"command": "x y"}}"#, &[], "a list of texts: a program and its arguments".into()),
-        (r#"{"provider": "gpt"}"#, &[], format!("`provider` should be one of {known}, this is the text \"gpt\"")),
-        (
-            "",
-            &[("PROVIDER", "gpt")],
-            format!("the variable PROVIDER should be one of {known}, this is the text \"gpt\""),
-        ),
-        (
-            r#"{"agents": {"tester": {"provider": "gpt"}}}"#,
-            &[],
-            format!("`agents.tester.provider` should be one of {known}"),
-        ),
-        (
-            r#"{"agents": {"tester": {"mode": "yolo"}}}"#,
-            &[],
-            "`agents.tester.mode` should be one of ask, edits, bypass".into(),
-        ),
-        (r#"{"start_agent": "boss"}"#, &[], format!("`start_agent` should be one of {roles}")),
-        (
-            "",
-            &[("POSSE_MAX_ROUNDS", "many")],
-            "the variable POSSE_MAX_ROUNDS should be a whole number, 1 or more, this is the text \"many\"".into(),
-        ),
-        (
-            "",
-            &[("RESPONSE_TIMEOUT", "0")],
-            "the variable RESPONSE_TIMEOUT should be a whole number, 1 or more, this is 0".into(),
-        ),
-    ] {
-        let error = resolve(json, env).unwrap_err();
-        assert!(error.contains(&message), "{json}: {error}");
-    }
+    check_errors(
+        r#"
+        { => loop.json:1:1: not valid JSON: EOF while parsing an object
+        {\n "wd": 1,\n} => loop.json:3:1: not valid JSON: trailing comma
+        [] => loop.json:1:1: the file should be a table, this is a list
+        {"limits": {"max_review_cycles": 0}}
+            => loop.json:1:34: `limits.max_review_cycles` should be a whole number, 1 or more, this is 0
+        {"limits": {"max_rounds": -1}} => 1 or more, this is -1
+        {"limits": {"max_rounds": 99999999999}} => 1 or more, this is 99999999999
+        {"limits": {"max_rounds": 99999999999999999999}} => this is
+        {"limits": {"review_evidence_min_match": 5}} => a whole number, 0 to 4, this is 5
+        {"limits": {"max_rounds": "3"}} => this is the text "3"
+        {"limits": {"max_rounds": 1.5}} => this is 1.5
+        {"resume": "false"} => `resume` should be true or false, without quotes
+        {"wd": 7} => `wd` should be a text, this is 7
+        {"limits": []} => `limits` should be a table, this is a list
+        {"agents": {"tester": "codex"}} => `agents.tester` should be a table
+        {"notifications": {"command": "x y"}} => a list of texts: a program and its arguments
+        {"provider": "gpt"} => `provider` should be one of claude_code, codex, kiro_cli, this is the text "gpt"
+        PROVIDER=gpt => the variable PROVIDER should be one of claude_code, codex, kiro_cli, this is the text "gpt"
+        {"agents": {"tester": {"provider": "gpt"}}}
+            => `agents.tester.provider` should be one of claude_code, codex, kiro_cli
+        {"agents": {"tester": {"mode": "yolo"}}} => `agents.tester.mode` should be one of ask, edits, bypass
+        {"start_agent": "boss"}
+            => `start_agent` should be one of analyst, peer_analyst, programmer, peer_programmer, tester
+        POSSE_MAX_ROUNDS=many
+            => the variable POSSE_MAX_ROUNDS should be a whole number, 1 or more, this is the text "many"
+        RESPONSE_TIMEOUT=0 => the variable RESPONSE_TIMEOUT should be a whole number, 1 or more, this is 0
+        "#,
+        |error, message| error.contains(message),
+    );
 }
 
 #[test]

@@ -18,7 +18,8 @@ impl Bench {
 #[test]
 fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
     let second = Duration::from_secs(1);
-    for dies in ["", "dies\ngo"] {
+    // Whatever becomes of the clock on the wall in between.
+    for (dies, moved) in [("", 0), ("", HOUR), ("", -HOUR), ("dies\ngo", 0), ("dies\ngo", -HOUR)] {
         let mut bench = play(ACCEPTS, "asked");
         let (analyst, 0, None) = bench.accepts() else { panic!("{:?}", bench.accepts()) };
         for n in 1..=CAP {
@@ -38,6 +39,7 @@ fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
         // S-145: the next turn in the first terminal counts anew, and waits as long as the last accept is young.
         bench.play("completed");
         bench.turn(Event::File(Look::Ready(APPROVED.into())));
+        bench.moved = moved;
         bench.play(&format!("archived\nask\n{dies}"));
         assert_eq!((bench.accepts().0, bench.accepts().1), (analyst, 0));
         bench.play("asks c ->");

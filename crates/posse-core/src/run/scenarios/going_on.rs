@@ -148,31 +148,6 @@ fn a_prompt_that_did_not_arrive_is_sent_again() {
     play("{}", &format!("started\n{not_sent}says not taken\ngo -> resumed, {AGAIN}"));
 }
 
-/// The cooldown of a terminal survives the turn, whatever becomes of the clock on the wall in between.
-#[test]
-fn s_146_the_cooldown_survives_turns_and_clocks() {
-    for moved in [0, HOUR, -HOUR] {
-        // Its answer is there at once, and so is the next turn, in the same terminal.
-        let mut bench = play(
-            ACCEPTS,
-            "asked
-             asks a     -> accepting, accept 1
-             accepted
-             completed
-             file ANALYST_SUMMARY",
-        );
-        bench.moved = moved;
-        bench.play(
-            "archived
-             answer REVIEW_RESULT: REVISE -> ..., turn begun, ...
-             ask
-             asks b     ->
-             wait 5
-             time       -> accepting, accept 1",
-        );
-    }
-}
-
 /// That it is reminded is written down first. Whether it was, nobody knows after a crash: it is asked to be again, under the
 /// same number.
 #[test]

@@ -2,59 +2,35 @@
 
 use std::time::Duration;
 
-use super::super::testing::{
-    Do, asks, at, begun, busy, check, check_turn, completed, error, file, idle, is, message, play, rules, said, saying,
-    status, turn_of, unknown, unproven, who, words,
-};
-use super::super::{ApiFailure, Cause, Effect, Event, Look, Seen, TurnRecord};
-use crate::review_loop::config::Handoff;
-use crate::status::StatusKind::{Completed, Error, Idle, Processing};
-use crate::time::Wall;
-use Do::{Happens, LastOutput};
+use super::super::testing::{at, check, event, message, play, said, turn, who, words};
+use super::super::{ApiFailure, Cause, Effect, Event, Seen};
+use crate::status::StatusKind::Idle;
 
-const NO_FILE: &str = "Runtime NoFile";
-const NEVER: &str = "warning: never entered processing";
-const REMINDING: &str = "warning: no file";
-
-fn within(seconds: u32) -> Handoff {
-    Handoff { response_timeout: seconds, ..rules() }
-}
-
-fn reminding(reminders: u32) -> Handoff {
-    Handoff { max_file_reminders: reminders, ..rules() }
-}
-
-fn lenient() -> Handoff {
-    Handoff { strict_file_handoff: false, ..rules() }
-}
+const NANOSECOND: Duration = Duration::from_nanos(1);
 
 #[test]
 fn at_exactly_the_grace_nothing_has_expired() {
-    let mut turn = begun(rules());
-    let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
-    turn.handle(seen(Processing), at(0));
-    turn.handle(seen(Idle), at(1_000));
-    turn.handle(Event::File(Look::Absent), at(1_000));
+    let mut turn = turn("");
+    turn.handle(event("busy"), at(0));
+    turn.handle(event("idle"), at(1_000));
+    turn.handle(event("look"), at(1_000));
     assert_eq!(turn.handle(Event::Time, at(11_000)), [], "S-118");
-    assert_eq!(turn.deadline(), Some(at(11_000) + Duration::from_nanos(1)));
-    let expired = turn.handle(Event::Time, at(11_000) + Duration::from_nanos(1));
-    assert_eq!(expired, [Effect::LookAtFile]);
+    assert_eq!(turn.deadline(), Some(at(11_000) + NANOSECOND));
+    assert_eq!(turn.handle(Event::Time, at(11_000) + NANOSECOND), [Effect::LookAtFile]);
 }
 
 /// The boundaries of the turn and of looks at the file: at exactly the limit nothing has expired.
 #[test]
 fn other_limits_are_strict_too() {
-    let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
-    let nano = Duration::from_nanos(1);
     // Quiet at the end of the turn, and the look at the file takes its time.
-    let mut turn = begun(within(8));
-    turn.handle(seen(Processing), at(0));
-    turn.handle(seen(Idle), at(1_000));
-    turn.handle(Event::File(Look::Absent), at(1_000));
+    let mut turn = turn("T=8");
+    turn.handle(event("busy"), at(0));
+    turn.handle(event("idle"), at(1_000));
+    turn.handle(event("look"), at(1_000));
     assert_eq!(turn.handle(Event::Time, at(8_000)), [], "the last instant of the turn");
-    assert_eq!(turn.handle(Event::Time, at(8_000) + nano), [Effect::LookAtFile]);
-    assert_eq!(turn.handle(Event::Time, at(13_000) + nano), [], "the look may take exactly 5 s");
-    let ended = turn.handle(Event::Time, at(13_000) + nano + nano);
+    assert_eq!(turn.handle(Event::Time, at(8_000) + NANOSECOND), [Effect::LookAtFile]);
+    assert_eq!(turn.handle(Event::Time, at(13_000) + NANOSECOND), [], "the look may take exactly 5 s");
+    let ended = turn.handle(Event::Time, at(13_000) + NANOSECOND * 2);
     assert!(matches!(ended[..], [Effect::End(Err(_))]), "{ended:?}");
 }
 
@@ -62,38 +38,37 @@ fn other_limits_are_strict_too() {
 #[test]
 fn look_from_before_the_last_work_does_not_count() {
     let idle = |epoch| Event::Status(Seen { kind: Some(Idle), epoch, ..Seen::default() });
-    let mut turn = begun(rules());
+    let mut turn = turn("");
     assert_eq!(turn.handle(idle(1), at(0)), [Effect::LookAtFile]);
     assert_eq!(turn.handle(idle(3), at(100)), []);
-    assert_eq!(turn.handle(Event::File(Look::Ready("old".into())), at(200)), [Effect::LookAtFile]);
-    let ended = turn.handle(Event::File(Look::Ready("new".into())), at(300));
+    assert_eq!(turn.handle(event("look old"), at(200)), [Effect::LookAtFile]);
+    let ended = turn.handle(event("look new"), at(300));
     assert!(matches!(&ended[..], [Effect::End(Ok(answer))] if answer.text == "new"), "{ended:?}");
 }
 
 /// A prompt that was submitted is no sign of work. What is seen after it is.
 #[test]
 fn unproven_status_does_not_release_the_startup_guard() {
-    let never = [(0, unproven(Processing)), (1_500, unproven(Completed))];
-    check("S-13, nothing observed", rules(), &never, &[(10_000, NEVER), (20_000, NO_FILE)]);
-    let still = [(0, unproven(Processing)), (15_000, unproven(Completed))];
-    check("S-15, busy by our word only", rules(), &still, &[(15_000, NEVER), (25_000, NO_FILE)]);
-    // Only the end of a short turn is observed: the grace counts from there.
-    let short = [(0, unproven(Processing)), (2_000, completed())];
-    check("S-14, a turn of which only the end is seen", rules(), &short, &[(12_000, NO_FILE)]);
+    check(
+        "S-13, nothing observed      | | 0 unproven processing, 1.5 unproven completed
+                                     | 10 warning: never entered processing, 20 Runtime NoFile
+         S-15, busy by our word only | | 0 unproven processing, 15 unproven completed
+                                     | 15 warning: never entered processing, 25 Runtime NoFile
+         S-14, only the end of a short turn is observed: the grace counts from there
+                                     | | 0 unproven processing, 2 completed | 12 Runtime NoFile",
+    );
 }
 
 #[test]
 fn state_for_a_resumed_turn_says_what_was_seen() {
-    let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
-    let mut record = who();
-    let mut turn = begun(rules());
-    turn.handle(seen(Completed), at(0));
+    let (mut turn, mut record) = (turn(""), who());
+    turn.handle(event("completed"), at(0));
     assert!(!turn.started());
-    turn.handle(seen(Processing), at(100));
+    turn.handle(event("busy"), at(100));
     turn.note(&mut record);
     assert!(turn.started());
     assert_eq!(record, who());
-    assert!(!turn.handle(status(asks(Some("d"))), at(200)).is_empty());
+    assert!(!turn.handle(event("asks d"), at(200)).is_empty());
     turn.note(&mut record);
     assert!(record.human_told);
     // Switched on while it waits: accepted at the next look.
@@ -105,40 +80,38 @@ fn state_for_a_resumed_turn_says_what_was_seen() {
 
 #[test]
 fn grace_guard_and_timeout() {
-    let mut flicker: Vec<(u64, Do)> =
-        (0..3_600).map(|s| (s * 1_000, if s % 2 == 0 { busy() } else { completed() })).collect();
-    let ends = [(1_800_000, "Timeout TimedOut")];
-    check("S-119, busy at T", rules(), &flicker, &ends);
-    flicker.rotate_left(1);
-    flicker.pop();
-    let quiet: Vec<_> = flicker.iter().map(|(ms, what)| (ms - 1_000, what.clone())).collect();
-    check("S-119, quiet at T", rules(), &quiet, &[(1_800_000, NO_FILE)]);
-    check("S-121, busy once", rules(), &[(0, busy()), (100, idle())], &[(10_100, NO_FILE)]);
-    check("S-122, never busy, T < G", within(5), &[(0, idle())], &[(5_000, NO_FILE)]);
-    let jumps = [(0, busy()), (1_000, unknown()), (2_000, idle()), (3_000, unknown()), (15_000, idle())];
-    check("S-125, unknown changes nothing and ends nothing", rules(), &jumps, &[(15_000, NO_FILE)]);
-    let guarded = [(0, idle()), (1_000, unknown()), (5_000, idle())];
-    check("S-125, unknown is not started", rules(), &guarded, &[(10_000, NEVER), (20_000, NO_FILE)]);
-    let blind = [(0, unknown()), (1_000, Do::File(Look::Ready("a".into())))];
-    check("S-125, unknown to the end", rules(), &blind, &ends);
-    check("nothing was ever heard", rules(), &[], &ends);
-    check("S-126, error for a moment", rules(), &[(0, error()), (0, idle())], &[(0, "Runtime ErrorState")]);
-    check("S-127, error and a file", rules(), &[(0, file("a")), (0, error())], &[(0, "Runtime ErrorState")]);
-    let at_once = Handoff { idle_grace_seconds: 0, ..rules() };
-    check("S-130, G = 0", at_once, &[(0, idle())], &[(0, NEVER), (0, NO_FILE)]);
-    check("S-130, G = 0, after work", at_once, &[(0, busy()), (50, idle())], &[(50, NO_FILE)]);
-    check("S-131, 60 s", within(60), &[(0, busy())], &[(60_000, "Timeout TimedOut")]);
+    let flicker = |first, second| {
+        let steps = (0..1_800).map(|n| format!("{} {first}, {} {second}", 2 * n, 2 * n + 1));
+        steps.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(play("", &flicker("busy", "completed")).0, ["1800 Timeout TimedOut"], "S-119, busy at T");
+    assert_eq!(play("", &flicker("completed", "busy")).0, ["1800 Runtime NoFile"], "S-119, quiet at T");
+    check(
+        "S-121, busy once              |     | 0 busy, 0.1 idle | 10.1 Runtime NoFile
+         S-122, never busy, T < G      | T=5 | 0 idle | 5 Runtime NoFile
+         S-125, unknown changes nothing and ends nothing
+                                       |     | 0 busy, 1 unknown, 2 idle, 3 unknown, 15 idle | 15 Runtime NoFile
+         S-125, unknown is not started |     | 0 idle, 1 unknown, 5 idle
+                                       | 10 warning: never entered processing, 20 Runtime NoFile
+         S-125, unknown to the end     |     | 0 unknown, 1 file a | 1800 Timeout TimedOut
+         nothing was ever heard        |     | | 1800 Timeout TimedOut
+         S-126, error for a moment     |     | 0 error, 0 idle | 0 Runtime ErrorState
+         S-127, error and a file       |     | 0 file a, 0 error | 0 Runtime ErrorState
+         S-130, G = 0                  | G=0 | 0 idle | 0 warning: never entered processing, 0 Runtime NoFile
+         S-130, G = 0, after work      | G=0 | 0 busy, 0.05 idle | 0.05 Runtime NoFile
+         S-131, 60 s                   | T=60 | 0 busy | 60 Timeout TimedOut",
+    );
 }
 
 /// The clock is handed in and never goes back (S-123). After a suspend of two hours (S-124) the first look decides.
 #[test]
 fn after_a_long_sleep_the_status_decides_the_kind() {
-    for (kind, expected) in [(busy(), "Timeout"), (idle(), "Runtime")] {
-        let mut turn = begun(rules());
-        turn.handle(status(kind), at(1_000));
-        turn.handle(Event::File(Look::Absent), at(1_000));
+    for (kind, expected) in [("busy", "Timeout"), ("idle", "Runtime")] {
+        let mut turn = turn("");
+        turn.handle(event(kind), at(1_000));
+        turn.handle(event("look"), at(1_000));
         let mut effects = turn.handle(Event::Time, at(7_200_000));
-        effects.extend(turn.handle(Event::File(Look::Absent), at(7_200_000)));
+        effects.extend(turn.handle(event("look"), at(7_200_000)));
         let last = effects.last().map(words).unwrap_or_default();
         assert!(last.starts_with(expected), "{effects:?}");
     }
@@ -146,33 +119,29 @@ fn after_a_long_sleep_the_status_decides_the_kind() {
 
 #[test]
 fn the_last_message_instead_of_a_file() {
-    let asked = [(10_000, REMINDING), (10_000, "ask last output")];
-    for (scenario, output, end) in [
-        ("S-132, it fails", None, "Runtime NothingSaid"),
-        ("S-133, it is blank", Some(" \n"), "Runtime NothingSaid"),
-        ("AMB-45, as it is at the end", Some("said"), "LastOutput said"),
-    ] {
-        let script = [(0, busy()), (0, idle()), (9_999, LastOutput(output))];
-        let expected = [asked[0], asked[1], (10_000, end)];
-        check(scenario, lenient(), &script, &expected);
-    }
-    let failed = message(lenient(), &[(0, busy()), (0, idle()), (0, LastOutput(None))]);
+    check(
+        "S-132, it fails                | lenient | 0 busy, 0 idle
+                                        | 10 warning: no file, 10 ask last output, 10 Runtime NothingSaid
+         S-133, it is blank             | lenient | 0 busy, 0 idle, 9.999 says \\n
+                                        | 10 warning: no file, 10 ask last output, 10 Runtime NothingSaid
+         AMB-45, as it is at the end    | lenient | 0 busy, 0 idle, 9.999 says said
+                                        | 10 warning: no file, 10 ask last output, 10 LastOutput said
+         a file is better               | lenient | 0 busy, 0 idle, 0 says said, 9 unseen a | 10 File a",
+    );
+    let failed = message("lenient", "0 busy, 0 idle");
     assert!(failed.contains("no message of the agent"), "{failed}");
-    let script =
-        [(0, busy()), (0, idle()), (0, LastOutput(Some("said"))), (9_000, Do::Secretly(Look::Ready("a".into())))];
-    check("a file is better", lenient(), &script, &[(10_000, "File a")]);
 }
 
 #[test]
 fn a_last_message_that_never_comes_is_not_waited_for() {
-    let mut turn = begun(lenient());
-    turn.handle(Event::Status(Seen { kind: Some(Processing), ..Seen::default() }), at(0));
-    turn.handle(Event::Status(Seen { kind: Some(Completed), ..Seen::default() }), at(1));
-    turn.handle(Event::File(Look::Absent), at(1));
+    let mut turn = turn("lenient");
+    turn.handle(event("busy"), at(0));
+    turn.handle(event("completed"), at(1));
+    turn.handle(event("look"), at(1));
     turn.handle(Event::Time, at(11_000));
-    turn.handle(Event::File(Look::Absent), at(11_000));
+    turn.handle(event("look"), at(11_000));
     // What happens now does not matter any more.
-    assert_eq!(turn.handle(Event::Status(Seen { kind: Some(Processing), ..Seen::default() }), at(12_000)), []);
+    assert_eq!(turn.handle(event("busy"), at(12_000)), []);
     assert_eq!(turn.handle(Event::Time, at(16_000)), []);
     let end = turn.handle(Event::Time, turn.deadline().unwrap());
     assert_eq!(end.iter().map(words).collect::<Vec<_>>(), ["Runtime NothingSaid"]);
@@ -180,79 +149,70 @@ fn a_last_message_that_never_comes_is_not_waited_for() {
 
 #[test]
 fn a_new_message_shows_that_it_has_started() {
-    let changed = || Happens(Event::MessageChanged);
-    let missed = [(0, completed()), (3_000, Do::Secretly(Look::Ready("a".into()))), (4_000, changed())];
-    check("a file that the watcher missed", rules(), &missed, &[(4_000, "info: something new"), (4_000, "File a")]);
-    let script = [(0, completed()), (3_000, changed()), (4_000, changed())];
-    check("S-134", rules(), &script, &[(3_000, "info: something new"), (13_000, NO_FILE)]);
-    let started = [(0, busy()), (1_000, idle()), (5_000, changed())];
-    check("S-134, known already", rules(), &started, &[(11_000, NO_FILE)]);
-    let working = [(0, busy()), (1_000, changed()), (2_000, idle())];
-    check("S-134, while busy", rules(), &working, &[(12_000, NO_FILE)]);
-}
-
-#[test]
-fn reminders() {
-    let quiet = [(0, busy()), (0, idle())];
-    let once = [(10_000, REMINDING), (10_000, "remind 1"), (20_000, NEVER), (30_000, NO_FILE)];
-    check("S-135, S-137, one in vain", reminding(1), &quiet, &once);
-    let never = [(10_000, NEVER), (20_000, REMINDING), (20_000, "remind 1"), (30_000, NEVER), (40_000, NO_FILE)];
-    check("S-136, none at the startup timeout", reminding(1), &[(0, idle())], &never);
-    assert!(message(reminding(1), &quiet).contains("after 1 reminder"));
-    assert!(message(reminding(2), &quiet).contains("after 2 reminders"));
-    assert!(!message(rules(), &quiet).contains("reminder"));
-    let heard = [(0, busy()), (0, idle()), (12_000, busy()), (13_000, file("a")), (14_000, idle())];
-    check("S-138, heard", reminding(1), &heard, &[(10_000, REMINDING), (10_000, "remind 1"), (14_000, "File a")]);
-    let short = Handoff { response_timeout: 15, ..reminding(1) };
-    check("S-140, T in its window", short, &quiet, &[(10_000, REMINDING), (10_000, "remind 1"), (15_000, NO_FILE)]);
-    let same = Handoff { response_timeout: 10, ..reminding(1) };
     check(
-        "S-140, T at the same time",
-        same,
-        &quiet,
-        &[(10_000, REMINDING), (10_000, "remind 1"), (10_000, NO_FILE)][2..],
+        "a file that the watcher missed | | 0 completed, 3 unseen a, 4 message | 4 info: something new, 4 File a
+         S-134                          | | 0 completed, 3 message, 4 message
+                                        | 3 info: something new, 13 Runtime NoFile
+         S-134, known already           | | 0 busy, 1 idle, 5 message | 11 Runtime NoFile
+         S-134, while busy              | | 0 busy, 1 message, 2 idle | 12 Runtime NoFile",
     );
 }
 
 #[test]
+fn reminders() {
+    check(
+        "S-135, S-137, one in vain             | reminders=1 | 0 busy, 0 idle
+            | 10 warning: no file, 10 remind 1, 20 warning: never entered processing, 30 Runtime NoFile
+         S-136, none at the startup timeout    | reminders=1 | 0 idle
+            | 10 warning: never entered processing, 20 warning: no file, 20 remind 1
+            , 30 warning: never entered processing, 40 Runtime NoFile
+         S-138, heard                          | reminders=1 | 0 busy, 0 idle, 12 busy, 13 file a, 14 idle
+            | 10 warning: no file, 10 remind 1, 14 File a
+         S-140, T in its window                | reminders=1 T=15 | 0 busy, 0 idle
+            | 10 warning: no file, 10 remind 1, 15 Runtime NoFile
+         S-140, T at the same time             | reminders=1 T=10 | 0 busy, 0 idle | 10 Runtime NoFile",
+    );
+    assert!(message("reminders=1", "0 busy, 0 idle").contains("after 1 reminder"));
+    assert!(message("reminders=2", "0 busy, 0 idle").contains("after 2 reminders"));
+    assert!(!message("", "0 busy, 0 idle").contains("reminder"));
+}
+
+#[test]
 fn outages() {
-    let gone = [(0, busy()), (500, Happens(Event::Gone("404".into())))];
-    check("S-158, gone", rules(), &gone, &[(500, "Runtime Gone")]);
-    assert!(message(rules(), &gone).contains("terminal is gone"));
-    let ended = Happens(Event::Gone("its program was ended by SIGKILL".into()));
-    check("S-162, the agent has crashed", rules(), &[(0, busy()), (100, ended)], &[(100, "Runtime Gone")]);
+    check(
+        "S-158, gone                    | | 0 busy, 0.5 gone 404 | 0.5 Runtime Gone
+         S-162, the agent has crashed   | | 0 busy, 0.1 gone its program was ended by SIGKILL | 0.1 Runtime Gone",
+    );
+    assert!(message("", "0 busy, 0.5 gone 404").contains("terminal is gone"));
 }
 
 #[test]
 fn a_resumed_turn_goes_on_where_it_was() {
-    let before = TurnRecord { sent: Some(Wall(-1_700_000)), reminders: 1, ..who() };
-    let resumed = |rules| turn_of(rules, &before, None, at(0));
-    let ends = [(100_000, "Timeout TimedOut")];
-    check_turn("what is left of T", resumed(rules()), &[(0, busy())], &ends);
-    let guarded = [(10_000, NEVER), (20_000, NO_FILE)];
-    check_turn("reminded", resumed(reminding(1)), &[(0, idle())], &guarded);
-    check_turn("S-200, the answer is there", resumed(rules()), &[(0, file("a")), (0, idle())], &[(0, "File a")]);
-    let late = TurnRecord { sent: Some(Wall(-9_999_000)), ..before.clone() };
-    let overdue = turn_of(rules(), &late, None, at(0));
-    check_turn("overdue, but there", overdue, &[(0, file("a")), (0, idle())], &[(0, "File a")]);
-    let (told, error) = play(resumed(reminding(1)), &[(0, idle())]);
-    assert!(error.unwrap().message.contains("1 reminder"), "{told:?}");
+    check(
+        "what is left of T             | sent_before=1700 reminded=1 | 0 busy | 100 Timeout TimedOut
+         reminded                      | sent_before=1700 reminded=1 reminders=1 | 0 idle
+                                       | 10 warning: never entered processing, 20 Runtime NoFile
+         S-200, the answer is there    | sent_before=1700 reminded=1 | 0 file a, 0 idle | 0 File a
+         overdue, but there            | sent_before=9999 reminded=1 | 0 file a, 0 idle | 0 File a",
+    );
+    let message = message("sent_before=1700 reminded=1 reminders=1", "0 idle");
+    assert!(message.contains("1 reminder"), "{message}");
 }
 
 #[test]
 fn failures_of_the_service_are_told_apart() {
-    let cause = |script: &[(u64, Do)]| play(begun(rules()), script).1.unwrap();
-    let overloaded = cause(&[(0, busy()), (10, saying(Error, "● API Error: 529 Overloaded.\n"))]);
+    let cause = |script: &str| play("", script).1.unwrap();
+    let overloaded = cause("0 busy, 0.01 shows error ● API Error: 529 Overloaded.\\n");
     assert_eq!(overloaded.cause, Cause::Api(ApiFailure::Server("API Error: 529 Overloaded.".into())));
     assert!(overloaded.message.contains("ERROR state") && overloaded.message.contains("529"), "{overloaded}");
-    let limit = cause(&[(0, busy()), (10, saying(Error, "● You've hit your session limit · resets 3pm\n"))]);
+    let limit = cause("0 busy, 0.01 shows error ● You've hit your session limit · resets 3pm\\n");
     assert_eq!(limit.cause, Cause::Api(ApiFailure::UsageLimit { resets: Some("3pm".into()) }));
     // Back at its prompt, as if nothing had happened. A file is looked for first.
-    let quiet = || saying(Completed, "● API Error: 500\n");
-    assert_eq!(cause(&[(0, busy()), (10, quiet())]).cause, Cause::Api(ApiFailure::Server("API Error: 500".into())));
-    check("S-157", rules(), &[(0, busy()), (5, file("a")), (10, quiet())], &[(10, "File a")]);
-    let (told, _) = play(begun(rules()), &[(0, quiet())]);
-    assert_eq!(told[0], (10_000, NEVER.into()), "the guard holds");
-    assert_eq!((told.len(), told[1].0), (2, 10_000), "{told:?}");
-    assert!(said(rules(), &[(0, is(Error))]).is_empty());
+    let quiet = cause("0 busy, 0.01 shows completed ● API Error: 500\\n");
+    assert_eq!(quiet.cause, Cause::Api(ApiFailure::Server("API Error: 500".into())));
+    check("S-157 | | 0 busy, 0.005 file a, 0.01 shows completed ● API Error: 500\\n | 0.01 File a");
+    let (told, _) = play("", "0 shows completed ● API Error: 500\\n");
+    assert_eq!(told[0], "10 warning: never entered processing", "the guard holds");
+    assert!(told.len() == 2 && told[1].starts_with("10 Runtime Api"), "{told:?}");
+    assert!(said("", "0 error").is_empty());
 }
