@@ -101,18 +101,19 @@ impl Bench {
     }
 
     /// Tells it, and looks at the backlog whenever it wants to.
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: Event) -> &mut Self {
         self.effects = self.pipeline.handle(event, Wall(self.clock));
         if self.effects.contains(&Effect::Scan) {
             let scanned = self.pipeline.difference(self.backlog.clone(), None);
             self.effects.extend(self.pipeline.handle(scanned, Wall(self.clock)));
         }
+        self
     }
 
     /// The backlog has changed.
-    fn rescan(&mut self) {
+    fn rescan(&mut self) -> &mut Self {
         let scanned = self.pipeline.difference(self.backlog.clone(), None);
-        self.tell(scanned);
+        self.tell(scanned)
     }
 
     /// The next run.
@@ -121,11 +122,12 @@ impl Bench {
     }
 
     /// Waits for the next timer, if there is one.
-    fn wait(&mut self) {
+    fn wait(&mut self) -> &mut Self {
         if let Some(deadline) = self.pipeline.deadline() {
             self.clock = deadline.0;
             self.tell(Event::Time);
         }
+        self
     }
 
     fn memory(&self, item: &str) -> &Memory {
@@ -136,8 +138,9 @@ impl Bench {
         self.memory(item).history.iter().map(|line| line.text.as_str()).collect()
     }
 
-    fn turn_to(&mut self, item: &str) {
+    fn turn_to(&mut self, item: &str) -> &mut Self {
         self.turn = Some(slug(item));
+        self
     }
 
     /// What it is doing.
@@ -154,102 +157,96 @@ impl Bench {
 
     /// Answers what it is doing, a minute later.
     #[track_caller]
-    fn answer(&mut self, answer: StepAnswer) {
+    fn answer(&mut self, answer: StepAnswer) -> &mut Self {
         self.clock += MINUTE;
         let (id, _) = self.step();
-        self.tell(Event::Answered { id, answer });
+        self.tell(Event::Answered { id, answer })
     }
 
     #[track_caller]
-    fn intake(&mut self) {
+    fn intake(&mut self) -> &mut Self {
         assert_eq!(self.step().1, Step::Intake);
         let intake = Intake::Ready { hash: "h1".into(), failed: 0, next: 1 };
-        self.answer(StepAnswer::Intake(intake));
+        self.answer(StepAnswer::Intake(intake))
     }
 
     #[track_caller]
-    fn checked(&mut self, plan: PlanFound) {
+    fn checked(&mut self, plan: PlanFound) -> &mut Self {
         assert!(matches!(self.step().1, Step::Check { .. }), "{:?}", self.step());
-        self.answer(StepAnswer::PlanChecked(plan));
+        self.answer(StepAnswer::PlanChecked(plan))
     }
 
     #[track_caller]
-    fn planner(&mut self, outcome: Outcome) {
+    fn planner(&mut self, outcome: Outcome) -> &mut Self {
         assert!(matches!(self.step().1, Step::Plan { .. }), "{:?}", self.step());
-        self.answer(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage: cost(0.5) });
+        self.answer(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage: cost(0.5) })
     }
 
     #[track_caller]
-    fn executed(&mut self, outcome: RunOutcome) {
+    fn executed(&mut self, outcome: RunOutcome) -> &mut Self {
         assert!(matches!(self.step().1, Step::Execute), "{:?}", self.step());
-        self.answer(StepAnswer::PlanEnded { outcome, reason: "so it ended".into(), used: used(1.0) });
+        self.answer(StepAnswer::PlanEnded { outcome, reason: "so it ended".into(), used: used(1.0) })
     }
 
     #[track_caller]
-    fn verifier(&mut self, outcome: Outcome, verdict: Verdict) {
+    fn verifier(&mut self, outcome: Outcome, verdict: Verdict) -> &mut Self {
         assert!(matches!(self.step().1, Step::Verify), "{:?}", self.step());
         self.answer(StepAnswer::SessionEnded {
             outcome: outcome.into(),
             judgement: Some(judgement(verdict)),
             usage: cost(0.25),
-        });
+        })
     }
 
     #[track_caller]
-    fn logged(&mut self, number: u32) {
+    fn logged(&mut self, number: u32) -> &mut Self {
         assert!(matches!(self.step().1, Step::Log { number: n, .. } if n == number), "{:?}", self.step());
-        self.answer(StepAnswer::Logged);
+        self.answer(StepAnswer::Logged)
     }
 
     #[track_caller]
-    fn gathered(&mut self, evidence: Evidence) {
+    fn gathered(&mut self, evidence: Evidence) -> &mut Self {
         assert_eq!(self.step().1, Step::Gather);
-        self.answer(StepAnswer::Gathered(evidence));
+        self.answer(StepAnswer::Gathered(evidence))
     }
 
     /// It leaves the backlog.
     #[track_caller]
-    fn retired(&mut self, outcome: ItemOutcome) {
+    fn retired(&mut self, outcome: ItemOutcome) -> &mut Self {
         let (id, step) = self.step();
         assert!(matches!(&step, Step::Retire { outcome: o, .. } if *o == outcome), "{step:?}");
         self.backlog.retain(|candidate| candidate.item != id.item);
-        self.answer(StepAnswer::Retired { place: "there".into(), message: "it is done".into() });
+        self.answer(StepAnswer::Retired { place: "there".into(), message: "it is done".into() })
     }
 
     /// Up to its planner.
     #[track_caller]
-    fn begun(&mut self) {
-        self.intake();
-        self.checked(PlanFound::Missing);
+    fn begun(&mut self) -> &mut Self {
+        self.intake().checked(PlanFound::Missing)
     }
 
     /// From its planner to a valid plan.
     #[track_caller]
-    fn plans(&mut self) {
-        self.planner(over());
-        self.checked(valid());
+    fn plans(&mut self) -> &mut Self {
+        self.planner(over()).checked(valid())
     }
 
     /// Up to a valid plan.
     #[track_caller]
-    fn planned(&mut self) {
-        self.begun();
-        self.plans();
+    fn planned(&mut self) -> &mut Self {
+        self.begun().plans()
     }
 
     /// Its plan is carried out.
     #[track_caller]
-    fn carried_out(&mut self) {
-        self.executed(RunOutcome::Verified);
-        self.checked(valid());
+    fn carried_out(&mut self) -> &mut Self {
+        self.executed(RunOutcome::Verified).checked(valid())
     }
 
     /// From its execution to the end of a feature.
     #[track_caller]
-    fn done(&mut self) {
-        self.carried_out();
-        self.gathered(good());
-        self.retired(ItemOutcome::Completed);
+    fn done(&mut self) -> &mut Self {
+        self.carried_out().gathered(good()).retired(ItemOutcome::Completed)
     }
 
     #[track_caller]

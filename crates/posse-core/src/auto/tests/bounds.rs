@@ -35,9 +35,7 @@ fn t100_an_item_that_comes_back_again_and_again_stops_everything() {
             bench.ended(RunOutcome::InternalError, "loop guard: 1-a was begun 6 times");
             return;
         }
-        bench.tell(Event::Stop(StopHow::Now));
-        bench.intake();
-        bench.ended(RunOutcome::Stopped, "stopped on request");
+        bench.tell(Event::Stop(StopHow::Now)).intake().ended(RunOutcome::Stopped, "stopped on request");
         (carried, clock) = (bench.pipeline.carried().for_the_next(), bench.clock);
     }
 }
@@ -46,8 +44,7 @@ fn t100_an_item_that_comes_back_again_and_again_stops_everything() {
 fn t71_a_limit_holds_everything_and_costs_nothing() {
     let hold = Hold { until: Wall(2 * 3_600_000), reason: "You've hit your limit".into(), known: true };
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.begun();
-    bench.planner(Outcome::Limited(hold.clone()));
+    bench.begun().planner(Outcome::Limited(hold.clone()));
     assert_eq!(bench.pipeline.deadline(), Some(hold.until));
     bench.why("1-a", Standing::InProgress, "planning waits for the quota");
     assert_eq!(bench.memory("1-a").attempts, 0);
@@ -56,16 +53,12 @@ fn t71_a_limit_holds_everything_and_costs_nothing() {
     let mut other = Bench::carried(drain(), feature("1-a"), carried.clone(), bench.clock);
     assert_eq!((other.pipeline.jobs().len(), other.pipeline.deadline()), (0, Some(hold.until)));
     other.clock = hold.until.0;
-    other.tell(Event::Time);
-    other.intake();
+    other.tell(Event::Time).intake();
     let no_wait = Settings { no_wait: true, ..drain() };
     Bench::carried(no_wait, feature("1-a"), carried, bench.clock).ended(RunOutcome::RateLimited, "hit your limit");
     // And this one goes on where it was.
     bench.clock = hold.until.0;
-    bench.tell(Event::Time);
-    bench.plans();
-    bench.done();
-    bench.ended(RunOutcome::Verified, "1 done");
+    bench.tell(Event::Time).plans().done().ended(RunOutcome::Verified, "1 done");
 }
 
 fn level(name: &str, limit_usd: f64) -> Level {
@@ -81,60 +74,48 @@ fn money_is_counted_over_all_items_and_on_every_level() {
     let mut bench = Bench::new(Settings { levels: windows(), ..drain() }, backlog.clone());
     bench.planned();
     // What plans spend is in the ledger, and who reads that tells it, before it is told how the plan ended.
-    bench.tell(Event::Spent { levels: vec![("week".into(), used(1.5)), ("day".into(), used(1.5))] });
-    bench.done();
-    bench.planned();
-    bench.ended(RunOutcome::BudgetExhausted, "day: 2.00 USD of 2.00 USD are spent");
+    bench.tell(Event::Spent { levels: vec![("week".into(), used(1.5)), ("day".into(), used(1.5))] }).done();
+    bench.planned().ended(RunOutcome::BudgetExhausted, "day: 2.00 USD of 2.00 USD are spent");
     // By somebody else, on the other one.
     let mut bench = Bench::new(Settings { levels: windows(), ..drain() }, backlog.clone());
     bench.begun();
     assert!(!bench.pipeline.knows(&[("week".into(), used(20.0))]));
     bench.tell(Event::Spent { levels: vec![("week".into(), used(20.0))] });
     assert!(bench.pipeline.knows(&[("week".into(), used(20.0))]));
-    bench.plans();
-    bench.ended(RunOutcome::BudgetExhausted, "week: 20.50 USD of 20.00 USD are spent");
+    bench.plans().ended(RunOutcome::BudgetExhausted, "week: 20.50 USD of 20.00 USD are spent");
     // Before it began.
     let spent = Level { spent: used(2.0), ..level("day", 2.0) };
     Bench::new(Settings { levels: vec![spent], ..drain() }, backlog.clone()).ended(RunOutcome::BudgetExhausted, "day");
     // For one item: others go on.
     backlog[0].limit_usd = Some(0.5);
     let mut bench = Bench::new(drain(), backlog.clone());
-    bench.planned();
-    bench.why("1-a", Standing::Parked, "budget_exhausted: this item: 0.50 USD of 0.50 USD");
+    bench.planned().why("1-a", Standing::Parked, "budget_exhausted: this item: 0.50 USD of 0.50 USD");
     assert_eq!(bench.step().0.item, slug("2-b"));
     assert_eq!(bench.pipeline.carried().for_the_next().items[&slug("1-a")].parked, None, "the next run looks again");
     // Who takes it up again has not got the money back.
     let mut bench =
         Bench::carried(Settings::default(), vec![backlog[0].clone()], bench.pipeline.carried().for_the_next(), 0);
-    bench.tell(Event::Retry { item: slug("1-a") });
-    bench.begun();
-    bench.why("1-a", Standing::Parked, "budget_exhausted");
+    bench.tell(Event::Retry { item: slug("1-a") }).begun().why("1-a", Standing::Parked, "budget_exhausted");
 }
 
 #[test]
 fn a_plan_that_ran_out_of_money_is_the_items_matter_or_everyones() {
     let mut bench = Bench::new(Settings { levels: vec![level("day", 2.0)], ..drain() }, feature("1-a"));
-    bench.planned();
-    bench.tell(Event::Spent { levels: vec![("day".into(), used(2.0))] });
-    bench.executed(RunOutcome::BudgetExhausted);
-    bench.ended(RunOutcome::BudgetExhausted, "day: 2.00 USD");
+    bench.planned().tell(Event::Spent { levels: vec![("day".into(), used(2.0))] });
+    bench.executed(RunOutcome::BudgetExhausted).ended(RunOutcome::BudgetExhausted, "day: 2.00 USD");
     let memory = bench.memory("1-a");
     assert_eq!((memory.attempts, &memory.parked), (0, &None), "it goes on from here");
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.executed(RunOutcome::BudgetExhausted);
-    bench.ended(RunOutcome::Suspended, "1-a");
+    bench.planned().executed(RunOutcome::BudgetExhausted).ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "budget_exhausted: so it ended");
     // Also if it is not the item's own limit that was reached: it is not begun again and again.
     let mut backlog = feature("1-a");
     backlog[0].limit_usd = Some(40.0);
     let mut bench = Bench::new(Settings::default(), backlog);
-    bench.planned();
-    bench.executed(RunOutcome::BudgetExhausted);
+    bench.planned().executed(RunOutcome::BudgetExhausted);
     assert!(bench.pipeline.is_idle());
     bench.backlog[0].limit_usd = Some(50.0);
-    bench.rescan();
-    bench.intake();
+    bench.rescan().intake();
 }
 
 #[test]
@@ -142,8 +123,7 @@ fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
     let mut bench = Bench::new(Settings { levels: vec![level("day", 0.5)], ..drain() }, feature("1-a"));
     bench.begun();
     assert_eq!(bench.pipeline.left(&slug("1-a")), Some(0.5));
-    bench.planner(Outcome::Interrupted);
-    bench.ended(RunOutcome::BudgetExhausted, "day: 0.50 USD");
+    bench.planner(Outcome::Interrupted).ended(RunOutcome::BudgetExhausted, "day: 0.50 USD");
     assert_eq!(bench.memory("1-a").attempts, 0);
     // If its tool is wrong about that, not for ever.
     let mut bench = Bench::new(Settings { levels: vec![level("day", 50.0)], ..drain() }, feature("1-a"));
@@ -152,8 +132,7 @@ fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
     assert_eq!(bench.pipeline.left(&slug("1-a")), Some(40.0), "the tightest");
     bench.begun();
     while bench.pipeline.outcome().is_none() {
-        bench.planner(Outcome::Interrupted);
-        bench.wait();
+        bench.planner(Outcome::Interrupted).wait();
     }
     bench.why("1-a", Standing::Parked, "needs_attention: its sessions are ended by somebody, or what is left");
 }

@@ -6,9 +6,9 @@ use crate::auto::messages::NoticeKind;
 const AWAY: &str = "feature is checked out, and the backlog is that of main";
 
 impl Bench {
-    fn checks_out(&mut self, away: Option<&str>) {
+    fn checks_out(&mut self, away: Option<&str>) -> &mut Self {
         let scanned = self.pipeline.difference(self.backlog.clone(), away.map(str::to_owned));
-        self.tell(scanned);
+        self.tell(scanned)
     }
 
     fn told(&self, what: NoticeKind) -> usize {
@@ -21,8 +21,7 @@ fn everything_waits_until_the_user_is_back() {
     let mut backlog = feature("1-a");
     backlog.extend(feature("2-b"));
     let mut bench = Bench::new(drain(), backlog);
-    bench.planned();
-    bench.checks_out(Some(AWAY));
+    bench.planned().checks_out(Some(AWAY));
     assert_eq!(bench.told(NoticeKind::CheckoutAway), 1);
     // What runs goes on in its work tree; what comes after it would read and write in the checkout.
     bench.executed(RunOutcome::Verified);
@@ -30,10 +29,7 @@ fn everything_waits_until_the_user_is_back() {
     bench.why("1-a", Standing::InProgress, "checking the plan waits: feature is checked out");
     bench.checks_out(Some(AWAY));
     assert_eq!((bench.told(NoticeKind::CheckoutAway), bench.pipeline.deadline()), (0, None), "it is told once");
-    bench.checks_out(None);
-    bench.checked(valid());
-    bench.gathered(good());
-    bench.retired(ItemOutcome::Completed);
+    bench.checks_out(None).checked(valid()).gathered(good()).retired(ItemOutcome::Completed);
     assert_eq!(bench.step().0.item, slug("2-b"));
     assert!(bench.history("1-a").contains(&AWAY));
 }
@@ -41,9 +37,7 @@ fn everything_waits_until_the_user_is_back() {
 #[test]
 fn who_finds_out_in_the_middle_of_it_does_it_later() {
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.carried_out();
-    bench.gathered(good());
+    bench.planned().carried_out().gathered(good());
     let (id, first) = bench.step();
     let effects = bench
         .pipeline
@@ -53,38 +47,31 @@ fn who_finds_out_in_the_middle_of_it_does_it_later() {
     assert_eq!((memory.attempts, &memory.parked), (0, &None));
     bench.checks_out(None);
     assert_eq!(bench.step().1, first, "what it has done of it, it knows again");
-    bench.retired(ItemOutcome::Completed);
-    bench.ended(RunOutcome::Verified, "1 done");
+    bench.retired(ItemOutcome::Completed).ended(RunOutcome::Verified, "1 done");
 }
 
 #[test]
 fn nothing_is_begun_and_nothing_is_over_meanwhile() {
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.tell(Event::Stop(StopHow::AfterTask));
-    bench.intake();
+    bench.tell(Event::Stop(StopHow::AfterTask)).intake();
     let carried = bench.pipeline.carried().for_the_next();
     let mut bench = Bench::carried(Settings::default(), Vec::new(), carried, bench.clock);
     assert!(bench.pipeline.is_idle());
     bench.backlog = feature("1-a");
     bench.checks_out(Some(AWAY));
     assert_eq!((bench.pipeline.jobs().len(), bench.pipeline.outcome()), (0, None));
-    bench.checks_out(None);
-    bench.intake();
+    bench.checks_out(None).intake();
     // One who stops does not wait for the checkout.
-    bench.checks_out(Some(AWAY));
-    bench.checked(PlanFound::Missing);
+    bench.checks_out(Some(AWAY)).checked(PlanFound::Missing);
     assert_eq!(bench.pipeline.outcome(), None);
-    bench.tell(Event::Stop(StopHow::AfterTask));
-    bench.ended(RunOutcome::Stopped, "");
+    bench.tell(Event::Stop(StopHow::AfterTask)).ended(RunOutcome::Stopped, "");
 }
 
 #[test]
 fn what_was_done_for_another_branch_is_not_mixed_with_this_one() {
     let on = |branch: &str| Settings { branch: Some(branch.into()), ..drain() };
     let mut bench = Bench::new(on("main"), feature("1-a"));
-    bench.planned();
-    bench.tell(Event::Stop(StopHow::Now));
-    bench.executed(RunOutcome::Stopped);
+    bench.planned().tell(Event::Stop(StopHow::Now)).executed(RunOutcome::Stopped);
     let (carried, clock) = (bench.pipeline.carried().for_the_next(), bench.clock);
     let other = Bench::carried(on("feature"), feature("1-a"), carried.clone(), clock);
     other.ended(RunOutcome::Verified, "nothing to do");
@@ -95,7 +82,6 @@ fn what_was_done_for_another_branch_is_not_mixed_with_this_one() {
         other.pipeline.carried().for_the_next(),
         clock,
     );
-    other.tell(Event::Retry { item: slug("1-a") });
-    other.intake();
+    other.tell(Event::Retry { item: slug("1-a") }).intake();
     Bench::carried(on("main"), feature("1-a"), carried, clock).intake();
 }

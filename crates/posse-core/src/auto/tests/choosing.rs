@@ -35,8 +35,7 @@ fn as_many_items_as_were_asked_for() {
         for item in &items {
             assert_eq!(bench.step().0.item, slug(item));
             assert_eq!(bench.pipeline.jobs().len(), 1, "one is one, whatever is configured");
-            bench.planned();
-            bench.done();
+            bench.planned().done();
         }
         bench.ended(RunOutcome::Verified, &format!("{} done", items.len()));
     }
@@ -50,11 +49,9 @@ fn as_many_items_as_were_asked_for() {
     // One that fails is tried again, and no other meanwhile.
     let mut bench = Bench::new(Settings { mode: Mode::Once, ..Settings::default() }, backlog());
     for _ in 0..2 {
-        bench.begun();
-        bench.planner(failed("boom"));
+        bench.begun().planner(failed("boom"));
     }
-    bench.retired(ItemOutcome::Failed);
-    bench.ended(RunOutcome::Failed, "1-a");
+    bench.retired(ItemOutcome::Failed).ended(RunOutcome::Failed, "1-a");
 }
 
 #[test]
@@ -63,9 +60,7 @@ fn an_idle_pipeline_wants_nothing_and_wakes_for_what_is_new() {
     assert!(bench.pipeline.is_idle());
     assert_eq!((bench.pipeline.deadline(), bench.pipeline.outstanding()), (None, &[][..]));
     bench.backlog = feature("1-a");
-    bench.rescan();
-    bench.planned();
-    bench.done();
+    bench.rescan().planned().done();
     assert!(bench.pipeline.is_idle());
     assert_eq!(
         bench.pipeline.difference(Vec::new(), None),

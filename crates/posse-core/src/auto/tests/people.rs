@@ -5,11 +5,9 @@ use super::*;
 #[test]
 fn t97_no_verdict_costs_no_verification_and_ends() {
     let mut bench = Bench::new(drain(), defect("1-a"));
-    bench.planned();
-    bench.carried_out();
+    bench.planned().carried_out();
     for _ in 0..3 {
-        bench.verifier(failed("the session took too long"), Verdict::Pass);
-        bench.wait();
+        bench.verifier(failed("the session took too long"), Verdict::Pass).wait();
     }
     bench.ended(RunOutcome::Suspended, "waiting for a person: 1-a");
     bench.why("1-a", Standing::Parked, "needs_attention: no verdict in 3 tries: the session took too long");
@@ -19,8 +17,7 @@ fn t97_no_verdict_costs_no_verification_and_ends() {
     bench.ended(RunOutcome::Verified, "nothing to do");
     let mut bench = bench.next_run(Settings::default());
     assert!(bench.pipeline.is_idle());
-    bench.tell(Event::Retry { item: slug("1-a") });
-    bench.intake();
+    bench.tell(Event::Retry { item: slug("1-a") }).intake();
 }
 
 #[test]
@@ -40,43 +37,32 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
             bench.ended(RunOutcome::Stopped, "on request");
             // The next run plans nothing again, and does not carry out what is.
             let mut bench = bench.next_run(drain());
-            bench.intake();
-            bench.checked(valid());
+            bench.intake().checked(valid());
             match outcome {
-                RunOutcome::Verified => {
-                    bench.gathered(good());
-                    bench.retired(ItemOutcome::Completed);
-                }
+                RunOutcome::Verified => bench.gathered(good()).retired(ItemOutcome::Completed),
                 _ => bench.done(),
-            }
+            };
         }
     }
     // In the middle of a session: it may finish, or is ended.
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.begun();
-    bench.tell(Event::Stop(StopHow::AfterTask));
+    bench.begun().tell(Event::Stop(StopHow::AfterTask));
     assert_eq!(bench.effects, []);
     let (id, _) = bench.step();
     bench.tell(Event::Stop(StopHow::Now));
     assert_eq!(bench.effects, [Effect::EndSession { id }]);
-    bench.planner(Outcome::Interrupted);
-    bench.ended(RunOutcome::Stopped, "");
+    bench.planner(Outcome::Interrupted).ended(RunOutcome::Stopped, "");
     assert_eq!(bench.memory("1-a").attempts, 0);
     // A planner that may finish has planned.
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.begun();
-    bench.tell(Event::Stop(StopHow::AfterTask));
-    bench.plans();
-    bench.ended(RunOutcome::Stopped, "");
+    bench.begun().tell(Event::Stop(StopHow::AfterTask)).plans().ended(RunOutcome::Stopped, "");
     assert!(bench.memory("1-a").planned.is_some());
 }
 
 #[test]
 fn who_stops_the_run_of_a_plan_stops_the_pipeline() {
     let mut bench = Bench::new(Settings::default(), feature("1-a"));
-    bench.planned();
-    bench.executed(RunOutcome::Stopped);
-    bench.ended(RunOutcome::Stopped, "");
+    bench.planned().executed(RunOutcome::Stopped).ended(RunOutcome::Stopped, "");
 }
 
 #[test]
@@ -87,8 +73,7 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     // A task of its plan asks.
     bench.planned();
     bench.backlog[0].asks = true;
-    bench.executed(RunOutcome::Suspended);
-    bench.why("1-a", Standing::Parked, "suspended");
+    bench.executed(RunOutcome::Suspended).why("1-a", Standing::Parked, "suspended");
     // Too little to begin with.
     assert_eq!(bench.step().0.item, slug("2-b"));
     bench.answer(StepAnswer::Intake(Intake::Vague { question: "What?".into() }));
@@ -100,14 +85,9 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     assert_eq!(bench.pipeline.deadline(), None, "nobody is woken up for nothing");
     // The first is answered.
     bench.backlog[0].asks = false;
-    bench.rescan();
-    bench.intake();
-    bench.checked(valid());
-    bench.done();
+    bench.rescan().intake().checked(valid()).done();
     // And then the second.
     bench.backlog[0].held = None;
-    bench.rescan();
-    bench.planned();
-    bench.done();
+    bench.rescan().planned().done();
     assert!(bench.pipeline.is_idle());
 }

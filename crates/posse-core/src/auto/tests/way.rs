@@ -5,9 +5,7 @@ use super::*;
 #[test]
 fn a_feature_is_planned_carried_out_and_archived() {
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.done();
-    bench.ended(RunOutcome::Verified, "1 done");
+    bench.planned().done().ended(RunOutcome::Verified, "1 done");
     bench.why("1-a", Standing::Ended, "completed");
     assert_eq!(
         bench.history("1-a"),
@@ -28,12 +26,7 @@ fn a_defect_is_verified_before_it_is_archived() {
         (Verdict::Warn, ItemOutcome::CompletedWithWarnings, RunOutcome::CompletedWithWarnings),
     ] {
         let mut bench = Bench::new(drain(), defect("1-a"));
-        bench.planned();
-        bench.carried_out();
-        bench.verifier(over(), verdict);
-        bench.logged(1);
-        bench.gathered(good());
-        bench.retired(outcome);
+        bench.planned().carried_out().verifier(over(), verdict).logged(1).gathered(good()).retired(outcome);
         bench.ended(end, "1 done");
     }
 }
@@ -42,24 +35,18 @@ fn a_defect_is_verified_before_it_is_archived() {
 fn t95_a_planner_that_writes_no_plan_has_failed() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     for _ in 1..=2 {
-        bench.begun();
-        bench.planner(over());
-        bench.checked(PlanFound::Missing);
+        bench.begun().planner(over()).checked(PlanFound::Missing);
     }
-    bench.retired(ItemOutcome::Failed);
-    bench.ended(RunOutcome::Failed, "failed: 1-a");
+    bench.retired(ItemOutcome::Failed).ended(RunOutcome::Failed, "failed: 1-a");
 }
 
 #[test]
 fn a_broken_plan_may_be_repaired_once() {
     let invalid = || PlanFound::Invalid { problems: "no tasks".into() };
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.begun();
-    bench.planner(over());
-    bench.checked(invalid());
+    bench.begun().planner(over()).checked(invalid());
     assert!(matches!(bench.step().1, Step::Plan { repair: Some(repair) } if repair.problems == "no tasks"));
-    bench.plans();
-    bench.done();
+    bench.plans().done();
 
     let mut bench = Bench::new(drain(), feature("1-a"));
     for _ in 0..2 {
@@ -74,10 +61,7 @@ fn a_broken_plan_may_be_repaired_once() {
             assert_eq!(bench.step().1, Step::Plan { repair: None });
             assert!(bench.memory("1-a").before.is_some());
         }
-        bench.planner(over());
-        bench.checked(invalid());
-        bench.planner(over());
-        bench.checked(invalid());
+        bench.planner(over()).checked(invalid()).planner(over()).checked(invalid());
     }
     bench.retired(ItemOutcome::Failed);
 }
@@ -87,31 +71,23 @@ fn t96_three_verifications_and_no_more() {
     let mut bench = Bench::new(drain(), defect("1-a"));
     bench.planned();
     for number in 1..=3 {
-        bench.carried_out();
-        bench.verifier(over(), Verdict::Fail);
+        bench.carried_out().verifier(over(), Verdict::Fail);
         // One in the middle is told by another daemon: the same events, in another machine.
         bench.logged(number);
         if number < 3 {
             assert_eq!(bench.step().1, Step::SetAside);
-            bench.answer(StepAnswer::SetAside);
-            bench.plans();
+            bench.answer(StepAnswer::SetAside).plans();
         }
     }
-    bench.retired(ItemOutcome::Exhausted);
-    bench.ended(RunOutcome::Failed, "failed: 1-a");
+    bench.retired(ItemOutcome::Exhausted).ended(RunOutcome::Failed, "failed: 1-a");
 }
 
 #[test]
 fn verifications_in_the_log_count_whoever_wrote_them() {
     let mut bench = Bench::new(drain(), defect("1-a"));
     let intake = Intake::Ready { hash: "h1".into(), failed: 2, next: 3 };
-    bench.answer(StepAnswer::Intake(intake));
-    bench.checked(PlanFound::Missing);
-    bench.plans();
-    bench.carried_out();
-    bench.verifier(over(), Verdict::Fail);
-    bench.logged(3);
-    bench.retired(ItemOutcome::Exhausted);
+    bench.answer(StepAnswer::Intake(intake)).checked(PlanFound::Missing).plans().carried_out();
+    bench.verifier(over(), Verdict::Fail).logged(3).retired(ItemOutcome::Exhausted);
 }
 
 #[test]
@@ -119,16 +95,12 @@ fn t61_a_plan_whose_breaker_tripped_archives_nothing() {
     for outcome in [RunOutcome::CircuitOpen, RunOutcome::Failed, RunOutcome::InvalidPlan, RunOutcome::InternalError] {
         let mut bench = Bench::new(drain(), feature("1-a"));
         for _ in 0..2 {
-            bench.planned();
-            bench.executed(outcome);
+            bench.planned().executed(outcome);
         }
-        bench.retired(ItemOutcome::Failed);
-        bench.ended(RunOutcome::Failed, "1-a");
+        bench.retired(ItemOutcome::Failed).ended(RunOutcome::Failed, "1-a");
     }
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.executed(RunOutcome::Deadlocked);
-    bench.retired(ItemOutcome::Deadlocked);
+    bench.planned().executed(RunOutcome::Deadlocked).retired(ItemOutcome::Deadlocked);
 }
 
 #[test]
@@ -136,9 +108,7 @@ fn what_is_not_shown_is_not_archived() {
     let lie = Evidence { commits: Vec::new(), ..good() };
     let mut bench = Bench::new(drain(), feature("1-a"));
     for _ in 0..2 {
-        bench.planned();
-        bench.carried_out();
-        bench.gathered(lie.clone());
+        bench.planned().carried_out().gathered(lie.clone());
     }
     let (_, step) = bench.step();
     assert!(matches!(step, Step::Retire { reason, .. } if reason.contains("no session left a commit")));
@@ -149,43 +119,31 @@ fn what_is_not_shown_is_not_archived() {
 #[test]
 fn what_is_back_and_not_in_the_archive_is_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.carried_out();
-    bench.gathered(good());
+    bench.planned().carried_out().gathered(good());
     let back = bench.backlog.clone();
     bench.retired(ItemOutcome::Completed);
     let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
-    bench.planned();
-    bench.executed(RunOutcome::Verified);
+    bench.planned().executed(RunOutcome::Verified);
 }
 
 #[test]
 fn t93_what_is_done_is_not_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.carried_out();
-    bench.gathered(good());
+    bench.planned().carried_out().gathered(good());
     // The source is still there though it was moved.
     let mut back = bench.backlog.clone();
     back.iter_mut().for_each(|candidate| candidate.archived = true);
     bench.retired(ItemOutcome::Completed);
     let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
-    bench.intake();
-    bench.retired(ItemOutcome::Completed);
-    bench.ended(RunOutcome::Verified, "1 done");
+    bench.intake().retired(ItemOutcome::Completed).ended(RunOutcome::Verified, "1 done");
     // It could not be moved: it is excluded, and never processed again.
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.carried_out();
-    bench.gathered(good());
-    bench.answer(StepAnswer::Failed { why: "read-only".into() });
+    bench.planned().carried_out().gathered(good()).answer(StepAnswer::Failed { why: "read-only".into() });
     bench.ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "archive_failed: completed, but still in the backlog: read-only");
     let mut bench = bench.next_run(Settings::default());
     assert!(bench.pipeline.is_idle());
-    bench.tell(Event::Retry { item: slug("1-a") });
-    bench.intake();
-    bench.retired(ItemOutcome::Completed);
+    bench.tell(Event::Retry { item: slug("1-a") }).intake().retired(ItemOutcome::Completed);
 }
 
 #[test]
@@ -205,13 +163,10 @@ fn answers_of_another_time_are_none() {
 #[test]
 fn what_its_author_changes_is_planned_anew() {
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.planned();
-    bench.tell(Event::Stop(StopHow::Now));
-    bench.executed(RunOutcome::Stopped);
+    bench.planned().tell(Event::Stop(StopHow::Now)).executed(RunOutcome::Stopped);
     bench.backlog[0].hash = "h2".into();
     let mut bench = bench.next_run(drain());
     let intake = Intake::Ready { hash: "h2".into(), failed: 0, next: 1 };
-    bench.answer(StepAnswer::Intake(intake));
-    bench.checked(valid());
+    bench.answer(StepAnswer::Intake(intake)).checked(valid());
     assert_eq!(bench.step().1, Step::SetAside);
 }

@@ -53,8 +53,7 @@ fn the_plan_is_verified_only_by_their_word() {
         ),
     ] {
         let mut table = table();
-        table.tell(said(verdict.clone()));
-        table.ended(outcome);
+        table.tell(said(verdict.clone())).ended(outcome);
         assert!(table.finished.as_ref().unwrap().1.contains(reason), "{:?}", table.finished);
         assert_eq!(table.run.outstanding(), [], "{verdict:?}");
         assert_eq!(table.run.has_completed_plan(), completed, "{verdict:?}");
@@ -75,15 +74,13 @@ fn a_task_that_is_added_meanwhile_waits_and_has_them_run_again() {
     table.session("b", done());
     merged(&mut table, "b");
     assert_eq!(table.wants, [Effect::CheckPlan]);
-    table.tell(said(red()));
-    table.ended(RunOutcome::Failed);
+    table.tell(said(red())).ended(RunOutcome::Failed);
 }
 
 #[test]
 fn a_stop_comes_before_them() {
     let mut table = Table::new(GATES, "{id: a, name: A}", |_| ());
-    table.tell(Event::Stop(StopHow::AfterTask));
-    table.session("a", done());
+    table.tell(Event::Stop(StopHow::AfterTask)).session("a", done());
     merged(&mut table, "a");
     table.ended(RunOutcome::Stopped);
 }
@@ -93,8 +90,7 @@ fn stop_now_ends_them() {
     let mut table = table();
     table.tell(Event::Stop(StopHow::Now));
     assert_eq!(table.wants, [Effect::CheckPlan, Effect::EndChecks]);
-    table.tell(Event::PlanCheckStopped);
-    table.ended(RunOutcome::Stopped);
+    table.tell(Event::PlanCheckStopped).ended(RunOutcome::Stopped);
     assert!(table.finished.unwrap().1.ends_with("the checks of the whole plan are not"));
 }
 
@@ -125,6 +121,5 @@ fn checks_that_are_left_out_are_no_success_of_theirs() {
     assert_eq!(Table::of(next).wants, [Effect::CheckPlan]);
     // Where there are none, it means nothing.
     let mut table = Table::new("", "{id: a, name: A}", |settings| settings.skip_after_plan = true);
-    table.done("a");
-    table.ended(RunOutcome::Verified);
+    table.done("a").ended(RunOutcome::Verified);
 }

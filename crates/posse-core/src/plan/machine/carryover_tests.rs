@@ -35,8 +35,7 @@ fn answer() -> Option<Event> {
 
 fn unmerged() -> Table {
     let mut run = Table::new(", max_attempts_default: 1", "{id: a, name: A}", |_| {});
-    run.session("a", done());
-    run.merge("a", MergeResult::NotNow { why: "commit x".into() });
+    run.session("a", done()).merge("a", MergeResult::NotNow { why: "commit x".into() });
     run.ended(RunOutcome::Suspended);
     run
 }
@@ -45,17 +44,14 @@ fn unmerged() -> Table {
 fn what_could_not_be_merged_is_merged_by_the_next_run() {
     let mut run = next(&unmerged(), answer(), true, None);
     assert_eq!((run.sessions().len(), run.record("a").attempts), (0, 1), "it is not done again");
-    run.merged("a");
-    run.ended(RunOutcome::Verified);
+    run.merged("a").ended(RunOutcome::Verified);
 }
 
 /// A person changes statuses in the file; what they did not touch is as the run left it.
 #[test]
 fn a_status_that_a_person_changed_counts() {
     let mut run = Table::new("", "{id: a, name: A, max_attempts: 1},\n{id: b, name: B}", |_| {});
-    run.session("a", Outcome::Failed(failed(FailedHow::Reported)));
-    run.done("b");
-    run.ended(RunOutcome::Failed);
+    run.session("a", Outcome::Failed(failed(FailedHow::Reported))).done("b").ended(RunOutcome::Failed);
     let text = run.run.mirror().unwrap();
     let read = |last: &Run, text: &str| last.state_between_runs(&Plan::read("p", text).unwrap().0);
     assert_eq!(read(&run.run, &text), *run.run.state());
@@ -80,8 +76,7 @@ fn a_question_outlives_runs() {
     again.ended(RunOutcome::Suspended);
     assert_eq!(again.run.left(), BTreeMap::from([(id("a"), Left::Unmerged)]));
     let mut run = next(&again, answer(), true, None);
-    run.merged("a");
-    run.ended(RunOutcome::Verified);
+    run.merged("a").ended(RunOutcome::Verified);
 }
 
 #[test]
@@ -97,15 +92,13 @@ fn who_wants_it_again_or_finds_it_gone_gets_it_again() {
 #[test]
 fn what_was_not_asked_for_waits() {
     let mut last = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |settings| settings.only = Some(id("a")));
-    last.session("a", done());
-    last.merge("a", MergeResult::NotNow { why: "commit x".into() });
+    last.session("a", done()).merge("a", MergeResult::NotNow { why: "commit x".into() });
     let mut other = next(&last, answer(), true, Some("b"));
     assert_eq!(other.sessions(), ["b.1:-"]);
     other.done("b");
     assert_eq!(other.finished.as_ref().map(|(outcome, _)| *outcome), Some(RunOutcome::Verified));
     let mut run = next(&other, None, true, None);
-    run.merged("a");
-    run.ended(RunOutcome::Verified);
+    run.merged("a").ended(RunOutcome::Verified);
 }
 
 /// Stopped before the validators came, or given up by them: only they are asked again, of no cheaper model than the work had.
@@ -113,9 +106,7 @@ fn what_was_not_asked_for_waits() {
 fn what_was_not_judged_is_judged_by_the_next_run() {
     let meta = ", validation: {enabled: true}, model_escalation: {enabled: true, validation_model: haiku}";
     let mut stopped = Table::new(meta, "{id: a, name: A, model: opus}", |_| {});
-    stopped.tell(Event::Stop(StopHow::AfterTask));
-    stopped.session("a", done());
-    stopped.ended(RunOutcome::Stopped);
+    stopped.tell(Event::Stop(StopHow::AfterTask)).session("a", done()).ended(RunOutcome::Stopped);
     let run = next(&stopped, None, true, None);
     assert_eq!(run.sessions(), ["a.1/validator"]);
     let Some(Effect::StartSession { launch, .. }) = run.wants.first() else { panic!("{:?}", run.wants) };
@@ -129,9 +120,7 @@ fn what_was_not_judged_is_judged_by_the_next_run() {
     mute.ended(RunOutcome::Suspended);
     let mut run = next(&mute, answer(), true, None);
     assert_eq!(run.sessions(), ["a.1/validator"]);
-    run.verdict("a", Verdict::Pass);
-    run.merged("a");
-    run.ended(RunOutcome::Verified);
+    run.verdict("a", Verdict::Pass).merged("a").ended(RunOutcome::Verified);
     let gone = next(&mute, answer(), false, None);
     assert_eq!((gone.sessions(), gone.record("a").attempts), (vec!["a.2:-".to_owned()], 1));
 }

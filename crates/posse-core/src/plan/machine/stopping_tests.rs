@@ -9,15 +9,12 @@ use crate::plan::verdict::Verdict;
 #[test]
 fn t85_stop_now_ends_a_check_and_costs_nothing() {
     let mut run = Table::new("", "{id: a, name: A}", |s| s.has_gates = true);
-    run.session("a", done());
-    run.tell(Event::Stop(StopHow::Now));
-    run.tell(Event::Stop(StopHow::Now));
+    run.session("a", done()).tell(Event::Stop(StopHow::Now)).tell(Event::Stop(StopHow::Now));
     let [Effect::RunGates { run: gates }, Effect::EndChecks] = &run.wants[..] else { panic!("{:?}", run.wants) };
     let gates = gates.clone();
     // After a crash it is begun again, and ended again.
     assert_eq!(run.run.outstanding(), [Effect::RunGates { run: gates.clone() }, Effect::EndChecks]);
-    run.tell(Event::GatesStopped { run: gates });
-    run.ended(RunOutcome::Stopped);
+    run.tell(Event::GatesStopped { run: gates }).ended(RunOutcome::Stopped);
     let record = run.record("a");
     assert_eq!((record.status, record.attempts, record.last_error), (TaskStatus::Pending, 0, None));
     assert_eq!(record.cost_usd, Some(1.0), "what it cost it has cost");
@@ -26,26 +23,18 @@ fn t85_stop_now_ends_a_check_and_costs_nothing() {
 #[test]
 fn stop_now_while_the_result_is_checked() {
     let mut run = Table::new("", "{id: a, name: A}", |_| {});
-    run.session("a", done());
-    run.tell(Event::Stop(StopHow::Now));
-    run.merge("a", MergeResult::Stopped);
+    run.session("a", done()).tell(Event::Stop(StopHow::Now)).merge("a", MergeResult::Stopped);
     run.ended(RunOutcome::Stopped);
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 0));
 
     // What no check holds up is merged.
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
-    run.session("a", done());
-    run.tell(Event::Stop(StopHow::Now));
-    run.merged("a");
-    run.ended(RunOutcome::Stopped);
+    run.session("a", done()).tell(Event::Stop(StopHow::Now)).merged("a").ended(RunOutcome::Stopped);
     assert_eq!(run.record("a").status, TaskStatus::Verified);
 
     // What validators have passed is not done again.
     let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
-    run.session("a", done());
-    run.verdict("a", Verdict::Pass);
-    run.tell(Event::Stop(StopHow::Now));
-    run.merge("a", MergeResult::Stopped);
-    run.ended(RunOutcome::Stopped);
+    run.session("a", done()).verdict("a", Verdict::Pass).tell(Event::Stop(StopHow::Now));
+    run.merge("a", MergeResult::Stopped).ended(RunOutcome::Stopped);
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Completed, 1));
 }

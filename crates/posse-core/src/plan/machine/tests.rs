@@ -55,7 +55,7 @@ impl Table {
         table
     }
 
-    pub(super) fn tell(&mut self, event: Event) {
+    pub(super) fn tell(&mut self, event: Event) -> &mut Self {
         for effect in self.run.handle(event, Wall(self.now * 1000)) {
             assert!(self.finished.is_none(), "{effect:?} after the end");
             match effect {
@@ -72,10 +72,13 @@ impl Table {
                     );
                 }
                 // Areas never fail here; the next thing is what counts.
-                Effect::MakeArea { run } => self.tell(Event::AreaReady { run }),
+                Effect::MakeArea { run } => {
+                    self.tell(Event::AreaReady { run });
+                }
                 effect => self.wants.push(effect),
             }
         }
+        self
     }
 
     /// Sessions that were asked for, as `task.start:model`, or `task.start/validator`.
@@ -96,7 +99,7 @@ impl Table {
         wanted(&effect).unwrap().clone()
     }
 
-    pub(super) fn session(&mut self, task: &str, outcome: Outcome) {
+    pub(super) fn session(&mut self, task: &str, outcome: Outcome) -> &mut Self {
         let run = self.take(task, |effect| match effect {
             Effect::StartSession { run, .. } => Some(run),
             _ => None,
@@ -109,34 +112,33 @@ impl Table {
                 let judgement = Judgement { verdict: Verdict::Pass, findings: vec!["[PASS] x".into()] };
                 Event::ValidatorEnded { run, judgement, outcome, usage }
             }
-        });
+        })
     }
 
-    pub(super) fn verdict(&mut self, task: &str, verdict: Verdict) {
+    pub(super) fn verdict(&mut self, task: &str, verdict: Verdict) -> &mut Self {
         let run = self.take(task, |effect| match effect {
             Effect::StartSession { run, .. } if run.part != Part::Work => Some(run),
             _ => None,
         });
         let judgement = Judgement { verdict, findings: vec![format!("{verdict:?}")] };
-        self.tell(Event::ValidatorEnded { run, judgement, outcome: done(), usage: Usage::default() });
+        self.tell(Event::ValidatorEnded { run, judgement, outcome: done(), usage: Usage::default() })
     }
 
-    pub(super) fn merge(&mut self, task: &str, result: MergeResult) {
+    pub(super) fn merge(&mut self, task: &str, result: MergeResult) -> &mut Self {
         let run = self.take(task, |effect| match effect {
             Effect::Merge { run } => Some(run),
             _ => None,
         });
-        self.tell(Event::MergeEnded { run, result });
+        self.tell(Event::MergeEnded { run, result })
     }
 
-    pub(super) fn merged(&mut self, task: &str) {
-        self.merge(task, MergeResult::Merged { commits: vec!["c".into()] });
+    pub(super) fn merged(&mut self, task: &str) -> &mut Self {
+        self.merge(task, MergeResult::Merged { commits: vec!["c".into()] })
     }
 
     /// The session of a task does its work, and that is merged.
-    pub(super) fn done(&mut self, task: &str) {
-        self.session(task, done());
-        self.merged(task);
+    pub(super) fn done(&mut self, task: &str) -> &mut Self {
+        self.session(task, done()).merged(task)
     }
 
     /// Lets the time pass until it wants to be woken. How many seconds that was.
@@ -170,8 +172,7 @@ fn one_task_after_the_other_to_the_end() {
     assert_eq!(run.sessions(), [""; 0], "b waits for the merge");
     run.merged("a");
     assert_eq!(run.sessions(), ["b.1:-"]);
-    run.done("b");
-    run.ended(RunOutcome::Verified);
+    run.done("b").ended(RunOutcome::Verified);
     assert_eq!(run.record("a").commits, ["c"]);
     assert_eq!(run.record("a").cost_usd, Some(1.0));
     assert_eq!(run.record("b").completed_at.as_deref(), Some("1970-01-01T00:00:20Z"));
@@ -190,8 +191,7 @@ fn t34_t57_a_task_fails_until_its_attempts_are_used_up() {
         run.session("a", Outcome::Failed(failed(FailedHow::Timeout)));
         assert_eq!(run.wait(), pause);
     }
-    run.session("a", Outcome::Failed(failed(FailedHow::Timeout)));
-    run.ended(RunOutcome::Failed);
+    run.session("a", Outcome::Failed(failed(FailedHow::Timeout))).ended(RunOutcome::Failed);
     assert_eq!(run.record("a").failure_kind, Some(FailureKind::AttemptsExhausted));
     assert_eq!(run.record("a").attempts, 5);
 }
@@ -205,8 +205,7 @@ fn t13_refused_twice_is_the_end() {
     };
     run.session("a", Outcome::Failed(refused()));
     run.wait();
-    run.session("a", Outcome::Failed(refused()));
-    run.ended(RunOutcome::Failed);
+    run.session("a", Outcome::Failed(refused())).ended(RunOutcome::Failed);
     let record = run.record("a");
     assert_eq!(record.failure_kind, Some(FailureKind::Denied));
     let advice = record.last_error.unwrap();
@@ -218,8 +217,7 @@ fn t26_t28_what_needs_a_failed_task_does_not_run() {
     let tasks =
         "{id: a, name: A, max_attempts: 1},\n{id: b, name: B, depends_on: [a]},\n{id: c, name: C, depends_on: [b]}";
     let mut run = Table::new("", tasks, |_| {});
-    run.session("a", Outcome::Failed(failed(FailedHow::Reported)));
-    run.ended(RunOutcome::Deadlocked);
+    run.session("a", Outcome::Failed(failed(FailedHow::Reported))).ended(RunOutcome::Deadlocked);
     let (_, reason) = run.finished.clone().unwrap();
     assert!(reason.contains("c: it waits for b (pending), which waits for a (failed)"), "{reason}");
 }
@@ -239,8 +237,7 @@ fn t35_t56_validation() {
     assert_eq!(run.sessions(), ["b.1:-"]);
     run.session("b", Outcome::Suspended { question: "Which?".into(), context: None });
     assert_eq!(run.sessions(), ["a.2:-"]);
-    run.session("a", done());
-    run.verdict("a", Verdict::Fail);
+    run.session("a", done()).verdict("a", Verdict::Fail);
     assert_eq!(run.record("a").failure_kind, Some(FailureKind::ValidationExhausted));
     run.ended(RunOutcome::Suspended);
     assert!(!run.wants.iter().any(|effect| matches!(effect, Effect::Merge { .. })), "nothing was merged");
@@ -270,10 +267,7 @@ fn t55_a_validator_that_gives_no_verdict() {
 #[test]
 fn warnings_are_accepted_and_told() {
     let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
-    run.session("a", done());
-    run.verdict("a", Verdict::Warn);
-    run.merged("a");
-    run.ended(RunOutcome::CompletedWithWarnings);
+    run.session("a", done()).verdict("a", Verdict::Warn).merged("a").ended(RunOutcome::CompletedWithWarnings);
 }
 
 #[test]
@@ -294,8 +288,7 @@ fn t49_a_red_gate_is_a_failed_attempt_and_costs_no_validator() {
 fn t60_the_breaker() {
     let mut run = Table::new("", "{id: a, name: A, max_attempts: 9},\n{id: b, name: B}", |_| {});
     let fail = || Outcome::Failed(failed(FailedHow::Tool));
-    run.session("a", fail());
-    run.session("b", fail());
+    run.session("a", fail()).session("b", fail());
     run.wait();
     run.session("a", fail());
     assert_eq!(run.sessions(), [""; 0]);
@@ -304,8 +297,7 @@ fn t60_the_breaker() {
         run.wait();
     }
     assert_eq!((run.now, run.sessions().len()), (open, 1), "one probe");
-    run.session("a", fail());
-    run.ended(RunOutcome::CircuitOpen);
+    run.session("a", fail()).ended(RunOutcome::CircuitOpen);
     assert!(!run.finished.as_ref().unwrap().0.is_success());
 }
 
@@ -313,24 +305,18 @@ fn t60_the_breaker() {
 fn t63_t70_a_limit_costs_no_attempt_and_no_work_of_others() {
     let mut run = Table::new("", GROUP, |s| s.workers = 3);
     assert_eq!(run.sessions(), ["a.1:-", "b.1:-", "c.1:-"]);
-    run.session("a", done());
-    run.session("b", limited(120));
-    run.session("c", done());
-    run.merged("a");
-    run.merged("c");
+    run.session("a", done()).session("b", limited(120)).session("c", done()).merged("a").merged("c");
     assert_eq!(run.sessions(), [""; 0]);
     assert_eq!((run.record("b").status, run.record("b").attempts), (TaskStatus::Pending, 0));
     assert_eq!(run.wait(), 90);
     assert_eq!(run.sessions(), ["b.2:-"], "another start, the same attempt");
-    run.done("b");
-    run.ended(RunOutcome::Verified);
+    run.done("b").ended(RunOutcome::Verified);
 }
 
 #[test]
 fn a_limit_ends_the_run_if_nobody_wants_to_wait() {
     let mut run = Table::new("", "{id: a, name: A}", |s| s.no_wait = true);
-    run.session("a", limited(1000));
-    run.ended(RunOutcome::RateLimited);
+    run.session("a", limited(1000)).ended(RunOutcome::RateLimited);
 }
 
 #[test]
@@ -338,15 +324,11 @@ fn t73_the_money_is_spent() {
     let level = Level { name: "plan".into(), limit_usd: Some(2.0), ..Level::default() };
     let mut run =
         Table::new("", "{id: a, name: A},\n{id: b, name: B},\n{id: c, name: C}", |s| s.levels = vec![level.clone()]);
-    run.done("a");
-    run.done("b");
-    run.ended(RunOutcome::BudgetExhausted);
+    run.done("a").done("b").ended(RunOutcome::BudgetExhausted);
     assert_eq!(run.finished.as_ref().unwrap().1, "plan: 2.00 USD of 2.00 USD are spent");
     // Enough for exactly what there is to do is enough.
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |s| s.levels = vec![level]);
-    run.done("a");
-    run.done("b");
-    run.ended(RunOutcome::Verified);
+    run.done("a").done("b").ended(RunOutcome::Verified);
 }
 
 #[test]
@@ -359,8 +341,7 @@ fn a_part_of_a_plan() {
     // The plan is not complete, and says so.
     run.ended(RunOutcome::Failed);
     let mut run = Table::new("", tasks, |s| s.only = Some(id("b")));
-    run.done("b");
-    run.ended(RunOutcome::Verified);
+    run.done("b").ended(RunOutcome::Verified);
     assert!(!run.run.has_completed_plan(), "a part is not the whole");
     let run = Table::new("", tasks, |s| s.only = Some(id("c")));
     run.ended(RunOutcome::Deadlocked);
@@ -369,12 +350,10 @@ fn a_part_of_a_plan() {
 #[test]
 fn t80_a_conflict_is_tried_once_more_and_then_kept() {
     let mut run = Table::new("", "{id: a, name: A}", |_| {});
-    run.session("a", done());
-    run.merge("a", MergeResult::Conflict { paths: vec!["x".into()] });
+    run.session("a", done()).merge("a", MergeResult::Conflict { paths: vec!["x".into()] });
     assert_eq!(run.sessions(), ["a.2:-"]);
     assert_eq!(run.record("a").attempts, 1, "the first did not count");
-    run.session("a", done());
-    run.merge("a", MergeResult::Conflict { paths: vec!["x".into()] });
+    run.session("a", done()).merge("a", MergeResult::Conflict { paths: vec!["x".into()] });
     run.ended(RunOutcome::Failed);
     assert_eq!(run.record("a").failure_kind, Some(FailureKind::MergeConflict));
 }
@@ -382,14 +361,12 @@ fn t80_a_conflict_is_tried_once_more_and_then_kept() {
 #[test]
 fn what_cannot_be_merged_now_is_merged_when_a_person_says_so() {
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |s| s.workers = 1);
-    run.session("a", done());
-    run.merge("a", MergeResult::NotNow { why: "commit x".into() });
+    run.session("a", done()).merge("a", MergeResult::NotNow { why: "commit x".into() });
     assert_eq!(run.record("a").status, TaskStatus::Suspended);
     assert!(run.record("a").question.as_ref().is_some_and(|question| question.contains("commit x")));
     assert_eq!(run.sessions(), ["b.1:-"], "the rest goes on");
     let mut again = Table { run: run.run.clone(), ..Table::new("", "{id: z, name: Z}", |_| {}) };
-    run.tell(Event::Answered { task: id("a"), answer: "done".into() });
-    run.merged("a");
+    run.tell(Event::Answered { task: id("a"), answer: "done".into() }).merged("a");
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Verified, 1));
     assert_eq!(run.sessions(), ["b.1:-"], "the work is not done again");
     // Unless that is what the person wants.
@@ -405,8 +382,7 @@ fn t83_green_alone_and_red_together() {
     }
     run.merged("a");
     let red = GateFailure { gate: "tests".into(), message: "red".into(), output: String::new() };
-    run.merge("b", MergeResult::RedTogether(red));
-    run.merged("c");
+    run.merge("b", MergeResult::RedTogether(red)).merged("c");
     run.wait();
     assert_eq!(run.sessions(), ["b.2:-"]);
 }
@@ -416,8 +392,7 @@ fn t84_stop_after_the_task_keeps_its_result() {
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
     run.tell(Event::Stop(StopHow::AfterTask));
     assert_eq!(run.finished, None);
-    run.done("a");
-    run.ended(RunOutcome::Stopped);
+    run.done("a").ended(RunOutcome::Stopped);
     assert_eq!(run.record("a").status, TaskStatus::Verified);
 }
 
@@ -426,8 +401,7 @@ fn t85_stop_now_costs_nothing() {
     let mut run = Table::new("", "{id: a, name: A}", |_| {});
     run.tell(Event::Stop(StopHow::Now));
     assert!(matches!(run.wants.last(), Some(Effect::EndSession { .. })));
-    run.session("a", Outcome::Interrupted);
-    run.ended(RunOutcome::Stopped);
+    run.session("a", Outcome::Interrupted).ended(RunOutcome::Stopped);
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 0));
 }
 
@@ -461,13 +435,11 @@ fn t90_an_answer_reaches_the_task() {
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
     run.session("a", Outcome::Suspended { question: "Which?".into(), context: Some("x or y".into()) });
     assert!(run.told.contains(&Notice::Question(id("a"), "Which?\n\nx or y".into())));
-    run.tell(Event::Answered { task: id("a"), answer: "x".into() });
-    run.done("b");
+    run.tell(Event::Answered { task: id("a"), answer: "x".into() }).done("b");
     assert_eq!(run.sessions(), ["a.2:-"]);
     let record = run.record("a");
     assert_eq!((record.question.as_deref(), record.answer.as_deref()), (Some("Which?\n\nx or y"), Some("x")));
-    run.done("a");
-    run.ended(RunOutcome::Verified);
+    run.done("a").ended(RunOutcome::Verified);
 }
 
 #[test]
@@ -490,8 +462,7 @@ fn what_nobody_waits_for_changes_nothing() {
     run.tell(Event::SessionEnded { run: other(7), outcome: done(), usage: Usage::default() });
     run.tell(Event::GatesEnded { run: other(1), failed: None });
     run.tell(Event::MergeEnded { run: other(1), result: MergeResult::Merged { commits: Vec::new() } });
-    run.tell(Event::Answered { task: id("nobody"), answer: "x".into() });
-    run.tell(Event::Retry { task: id("a") });
+    run.tell(Event::Answered { task: id("nobody"), answer: "x".into() }).tell(Event::Retry { task: id("a") });
     assert_eq!(*run.run.state(), before);
 }
 
@@ -503,8 +474,7 @@ fn what_an_earlier_run_left_behind() {
     let mut run = Table::of(Run::new("p", text, State::recorded(&plan), Settings::of(&plan), &starts).unwrap());
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 1));
     assert_eq!(run.sessions(), ["b.0/validator"]);
-    run.verdict("b", Verdict::Pass);
-    run.merged("b");
+    run.verdict("b", Verdict::Pass).merged("b");
     assert_eq!(run.sessions(), ["a.5:-"]);
 }
 
