@@ -7,6 +7,7 @@
 //! This module does no IO and has no clock.
 
 pub mod hold;
+pub mod notice;
 pub mod progress;
 pub mod retry;
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod begin;
 mod driver;
 mod executor;
 pub(crate) mod log_file;
-mod messages;
 pub(crate) mod place;
 mod scan;
 mod view;

@@ -5,7 +5,6 @@ pub(crate) mod briefing;
 mod driver;
 pub(crate) mod executor;
 mod keep;
-mod messages;
 pub(crate) mod plan_file;
 mod report;
 mod view;

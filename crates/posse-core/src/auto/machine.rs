@@ -11,10 +11,11 @@ mod show;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::memory::{Carried, Memory, Parked, ParkedWhy};
-use super::messages::{Candidate, Effect, Event, Notice, NoticeKind, Step, StepId};
+use super::messages::{Candidate, Effect, Event, Step, StepId};
 use super::settings::Settings;
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::hold::Hold;
+use crate::engine::notice::{Notice, NoticeKind};
 use crate::engine::progress::Progress;
 use crate::engine::retry::Backoff;
 use crate::engine::{Machine, RunOutcome, StopHow};
@@ -237,7 +238,7 @@ impl Pipeline {
 
     /// Notifies people of what concerns no single item.
     fn tell(&mut self, what: NoticeKind, text: String) {
-        self.progress.request(Effect::Tell(Notice { what, item: None, text, message: None }));
+        self.progress.request(Effect::Tell(Notice::new(what, text)));
     }
 
     /// Notifies people, and keeps the text in the item's history.

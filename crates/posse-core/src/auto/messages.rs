@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::Evidence;
 use crate::backlog::{ItemOutcome, Kind, Priority, Slug};
+use crate::engine::notice::Notice;
 use crate::engine::{RunOutcome, StopHow};
 use crate::ids::RunId;
 use crate::plan::budget::{Total, Usage};
 use crate::plan::outcome::Outcome;
 use crate::plan::verdict::Judgement;
-use crate::turn::Level;
 
 /// An item of the backlog, as the last scan found it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -278,62 +278,6 @@ impl Step {
             Self::Gather => "gathering evidence",
             Self::Retire { outcome, .. } if outcome.is_success() => "archiving",
             Self::Retire { .. } => "moving it out",
-        }
-    }
-}
-
-/// A notification for people. The item's history has it, too.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    pub what: NoticeKind,
-    pub item: Option<Slug>,
-    pub text: String,
-    /// The text for messages, if it differs.
-    pub message: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoticeKind {
-    /// A step on the way.
-    Step,
-    ItemStarted,
-    ItemPlanned,
-    ItemFinished,
-    ItemFailed,
-    /// It failed its last verification.
-    ItemExhausted,
-    /// It waits for a person.
-    ItemParked,
-    /// It waits for a person because it is done and could not be archived.
-    NotArchived,
-    HoldBegins,
-    HoldEnds,
-    /// Another branch is checked out, so everything waits.
-    CheckoutAway,
-}
-
-impl NoticeKind {
-    pub fn level(self) -> Level {
-        match self {
-            Self::Step | Self::ItemStarted | Self::ItemPlanned | Self::ItemFinished | Self::HoldEnds => Level::Info,
-            _ => Level::Warning,
-        }
-    }
-
-    /// As in the log files of a pipeline.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Step => "STEP",
-            Self::ItemStarted => "STARTED",
-            Self::ItemPlanned => "PLANNED",
-            Self::ItemFinished => "COMPLETED",
-            Self::ItemFailed => "FAILED",
-            Self::ItemExhausted => "EXHAUSTED",
-            Self::ItemParked => "SUSPENDED",
-            Self::NotArchived => "ARCHIVE_FAILED",
-            Self::HoldBegins => "RATE_LIMITED",
-            Self::HoldEnds => "GOING_ON",
-            Self::CheckoutAway => "CHECKOUT_AWAY",
         }
     }
 }

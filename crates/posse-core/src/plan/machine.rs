@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 
 pub use carryover::{Left, Resumed, resume};
-pub use messages::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, PlanCheck, RunId};
+pub use messages::{Effect, Event, GateFailure, Launch, MergeResult, Part, PlanCheck, RunId};
 pub use shared_limits::Others;
 
 use self::after_plan::AfterPlan;
@@ -41,6 +41,7 @@ use super::outcome::{Denial, FailedHow, Failure, Outcome};
 use super::settings::Settings;
 use super::{FailureKind, Plan, State, TaskId, TaskStatus};
 use crate::engine::hold::{Hold, Quota};
+use crate::engine::notice::{Notice, NoticeKind};
 use crate::engine::progress::Progress;
 use crate::engine::{Machine, RunOutcome};
 use crate::file_problem::FileProblems;
@@ -50,6 +51,7 @@ use crate::time::Wall;
 /// Cheap to clone: each executor gets a copy as of its request.
 #[derive(Clone, Debug)]
 pub struct Run {
+    file: Arc<str>,
     plan: Arc<Plan>,
     text: Arc<PlanText>,
     /// Texts that were replaced by edits, newest first. After a crash the file may still have one of them.
@@ -71,6 +73,9 @@ pub struct Run {
     left_in_file: BTreeMap<TaskId, TaskStatus>,
     progress: Progress<Effect>,
 }
+
+/// A plan of more tasks tells of each that is done, unless it says otherwise.
+const MANY: usize = 6;
 
 /// The file is not behind by more edits than this.
 const EARLIER_TEXTS: usize = 16;
@@ -187,6 +192,7 @@ impl Run {
             }
         }
         Ok(Self {
+            file: file.into(),
             after_plan: AfterPlan::at_begin(&plan, &state, &settings),
             plan: Arc::new(plan),
             text: Arc::new(text),
@@ -246,7 +252,7 @@ impl Run {
         if self.breaker.trips() > trips && self.paused().is_some() {
             let minutes = self.settings.breaker.reset.as_secs().div_ceil(60);
             let reason = format!("sessions failed one after the other; one more is tried in {minutes} min");
-            self.progress.request(Effect::Notify(Notice::BreakerOpen(reason)));
+            self.tell(NoticeKind::BreakerOpen, format!("paused: {reason}"));
         }
         self.schedule();
     }
@@ -329,6 +335,14 @@ impl Run {
         RunId { task: task.clone(), start, part }
     }
 
+    fn tell(&mut self, what: NoticeKind, text: String) {
+        self.progress.request(Effect::Notify(Notice::new(what, text)));
+    }
+
+    fn tell_hold(&mut self, reason: &str) {
+        self.tell(NoticeKind::HoldBegins, format!("no session is started for now: {reason}"));
+    }
+
     fn memory(&mut self, task: &TaskId) -> &mut Memory {
         self.memory.entry(task.clone()).or_default()
     }
@@ -363,7 +377,7 @@ impl Run {
     }
 
     fn hold_begins(&mut self, hold: Hold) {
-        self.progress.request(Effect::Notify(Notice::HoldBegins(hold.reason.clone())));
+        self.tell_hold(&hold.reason);
         self.quota.limited(hold);
     }
 
@@ -394,7 +408,9 @@ impl Run {
                 record.commits.extend(commits);
                 record.last_error = None;
                 self.stages.remove(task);
-                self.progress.request(Effect::Notify(Notice::TaskVerified(task.clone())));
+                let every = self.plan.meta.step_notifications.unwrap_or(self.plan.tasks().count() > MANY);
+                let what = if every { NoticeKind::TaskVerified } else { NoticeKind::Step };
+                self.tell(what, format!("task {task} is done"));
             }
             MergeResult::Stopped => self.checks_stopped(task),
             MergeResult::RedTogether(gate) => self.fail(task, gate_failure(gate), Counts::Failure),
@@ -429,7 +445,7 @@ impl Run {
         match parsed {
             Ok((merged, text)) => {
                 for rejected in &merged.rejected {
-                    self.progress.request(Effect::Notify(Notice::EditRejected(rejected.clone())));
+                    self.tell(NoticeKind::EditRejected, format!("not taken over: {rejected}"));
                     for task in self.stages.keys().cloned().collect::<Vec<_>>() {
                         self.memory(&task).rejected.push(rejected.clone());
                     }
@@ -439,7 +455,7 @@ impl Run {
                 self.earlier_texts.insert(0, before.text().clone());
                 self.earlier_texts.truncate(EARLIER_TEXTS);
             }
-            Err(error) => self.progress.request(Effect::Notify(Notice::EditRejected(error))),
+            Err(error) => self.tell(NoticeKind::EditRejected, format!("not taken over: {error}")),
         }
         self.progress.request(Effect::WritePlan);
     }

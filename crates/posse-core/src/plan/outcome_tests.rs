@@ -1,9 +1,8 @@
 //! What is made of the evidence an attempt leaves.
 
-use super::file::{OnWarning, Validation};
 use super::outcome::{Denial, Ended, Evidence, Outcome, ToolResult, decide, denied_again};
 use super::report::Report;
-use super::verdict::{AfterVerdict, Judgement, Verdict, follow, judge};
+use super::verdict::{Verdict, judge};
 use crate::engine::hold::Hold;
 use crate::time::Wall;
 
@@ -171,30 +170,5 @@ fn verdicts() {
         ("nothing", None, "", Error),
     ] {
         assert_eq!(judge(report.as_ref(), text).verdict, expected, "{name}");
-    }
-}
-
-#[test]
-fn what_follows_from_a_verdict() {
-    let judged = |verdict| Judgement { verdict, findings: vec!["f".into()] };
-    let with = |on_warning| Validation { on_warning, ..Validation::default() };
-    let accept = with(OnWarning::Accept);
-    let findings = || vec!["f".to_owned()];
-    let fail = |is_last| AfterVerdict::Fail { findings: findings(), is_last };
-    let no_verdict = "the validator gave no verdict in 3 tries: f; answer, and it is asked again";
-    for (name, verdict, validation, failed, errors, expected) in [
-        ("pass", Verdict::Pass, &accept, 0, 0, AfterVerdict::Pass(Vec::new())),
-        ("fail", Verdict::Fail, &accept, 0, 0, fail(false)),
-        ("T56: the second and last", Verdict::Fail, &accept, 1, 0, fail(true)),
-        ("T56: never more than that", Verdict::Fail, &accept, 9, 0, fail(true)),
-        ("warn, accepted", Verdict::Warn, &accept, 0, 0, AfterVerdict::Pass(findings())),
-        ("warn, once more", Verdict::Warn, &with(OnWarning::Retry), 0, 0, fail(false)),
-        ("warn again", Verdict::Warn, &with(OnWarning::Retry), 1, 0, AfterVerdict::Pass(findings())),
-        ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, fail(true)),
-        ("no verdict", Verdict::Error, &accept, 0, 0, AfterVerdict::AskAgain),
-        ("no verdict again", Verdict::Error, &accept, 1, 1, AfterVerdict::AskAgain),
-        ("T55: three times no verdict", Verdict::Error, &accept, 0, 2, AfterVerdict::Suspend(no_verdict.into())),
-    ] {
-        assert_eq!(follow(judged(verdict), validation, failed, errors), expected, "{name}");
     }
 }

@@ -1,8 +1,7 @@
-//! What a validator thinks of a task, and what follows. Whatever is no clear PASS is none.
+//! What a validator thinks of a task. Whatever is no clear PASS is none.
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{OnWarning, Validation};
 use super::report::Report;
 use crate::words;
 
@@ -103,42 +102,4 @@ fn consistent(said: Verdict, report: Option<&Report>, mut findings: Vec<String>)
         verdict = Verdict::Warn;
     }
     Judgement { verdict, findings }
-}
-
-/// How often a validator that gave no verdict is asked again.
-pub const VALIDATOR_RETRIES: u32 = 2;
-
-/// What follows from a judgement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AfterVerdict {
-    /// The next validator, if there is one; else the task is verified. Findings are kept.
-    Pass(Vec<String>),
-    /// Back to the agent, with the findings. Counts as an attempt, not for the breaker. After the last try the task has failed
-    /// for good.
-    Fail { findings: Vec<String>, is_last: bool },
-    /// Ask the validator once more.
-    AskAgain,
-    /// A person must look.
-    Suspend(String),
-}
-
-/// `failed` judgements came before this one, and `errors` of this validator in a row.
-pub fn follow(judgement: Judgement, validation: &Validation, failed: u32, errors: u32) -> AfterVerdict {
-    let findings = judgement.findings;
-    match (judgement.verdict, validation.on_warning) {
-        (Verdict::Pass, _) => AfterVerdict::Pass(Vec::new()),
-        (Verdict::Warn, OnWarning::Accept) => AfterVerdict::Pass(findings),
-        (Verdict::Warn, OnWarning::Retry) if failed > 0 => AfterVerdict::Pass(findings),
-        (Verdict::Warn, OnWarning::Retry | OnWarning::Fail) | (Verdict::Fail, _) => {
-            AfterVerdict::Fail { findings, is_last: failed + 1 >= validation.max_attempts }
-        }
-        (Verdict::Error, _) if errors < VALIDATOR_RETRIES => AfterVerdict::AskAgain,
-        (Verdict::Error, _) => {
-            let why = findings.join("; ");
-            AfterVerdict::Suspend(format!(
-                "the validator gave no verdict in {} tries: {why}; answer, and it is asked again",
-                errors + 1
-            ))
-        }
-    }
 }

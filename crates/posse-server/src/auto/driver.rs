@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use posse_api::{AutoEntry, AutoSpec, BacklogView, EntryView, EventBody, RunKind};
 use posse_core::auto::Pipeline;
-use posse_core::auto::messages::{Effect, Event, Notice, Step, StepAnswer, StepId};
+use posse_core::auto::messages::{Effect, Event, Step, StepAnswer, StepId};
 use posse_core::backlog::Slug;
+use posse_core::engine::notice::Notice;
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::file_problem::FileProblems;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
@@ -23,11 +24,11 @@ use tokio::time::Instant;
 
 use super::executor::BacklogWork;
 use super::place::of_item;
-use super::{AutoLedger, Autos, begin, log_file, messages, view, watching};
+use super::{AutoLedger, Autos, begin, log_file, view, watching};
 use crate::run::journal::entry_event;
 use crate::run::ledger::verdict_word;
 use crate::run::shared_limits::LimitsHandle;
-use crate::run::{Effects, Executor, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow};
+use crate::run::{Effects, Executor, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow, messages};
 use crate::watched_files::FileWatch;
 use looking::Seen;
 
@@ -171,7 +172,7 @@ impl Workflow for BacklogWork {
             Effect::EndSession { id } => return driver.end_session(&id).await,
             Effect::StopPlan { id, how } => return driver.stop_plan(&id, how).await,
             Effect::Tell(notice) => {
-                driver.notify(messages::notification(&notice, &driver.ledger));
+                driver.notify(messages::notice(&driver.ledger, &notice));
                 let Notice { what, item, text, .. } = notice;
                 let level = what.level();
                 driver.record(AutoEntry::Said { level, item: item.clone(), text: text.clone() }).await?;

@@ -4,8 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use posse_core::auto::messages::NoticeKind;
 use posse_core::backlog::Slug;
+use posse_core::engine::notice::NoticeKind;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
 
@@ -39,7 +39,7 @@ fn line(at: Wall, what: NoticeKind, level: Level, item: Option<&Slug>, text: &st
     };
     let item = item.map_or("-", Slug::as_str);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{} {level} {} {item} {text}\n", at.timestamp(), what.word())
+    format!("{} {level} {} {item} {text}\n", at.timestamp(), what.as_str())
 }
 
 fn write(disk: &Disk, file: &Path, line: &str) -> io::Result<()> {

@@ -19,13 +19,13 @@ use tokio::sync::watch;
 
 use super::executor::{PlanWork, session_ended};
 use super::plan_file::{PlanFile, PlanFileError};
-use super::{PlanLedger, Plans, messages, report, view};
+use super::{PlanLedger, Plans, report, view};
 use crate::api::App;
 use crate::disk;
 use crate::run::journal::entry_event;
 use crate::run::ledger::verdict_word;
 use crate::run::shared_limits::LimitsHandle;
-use crate::run::{Effects, Executor, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow, lock};
+use crate::run::{Effects, Executor, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow, lock, messages};
 
 type Driver = crate::run::Driver<PlanWork>;
 
@@ -180,9 +180,8 @@ impl Workflow for PlanWork {
                 Ok(Vec::new())
             }
             Effect::Notify(notice) => {
-                let (level, text, notification) = messages::notice(&notice, &driver.ledger);
-                driver.notify(notification);
-                driver.say(level, text).await?;
+                driver.notify(messages::notice(&driver.ledger, &notice));
+                driver.say(notice.what.level(), notice.text).await?;
                 Ok(Vec::new())
             }
             // The run is closed when all other effects are started.

@@ -18,8 +18,7 @@ use posse_core::plan::verdict::{Judgement, judge};
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing};
-use super::messages;
-use super::worktrees::{Gates, Keeping, Sweep, TaskWorktree, WorktreeError, Worktrees, at_fault, not_made};
+use super::worktrees::{Gates, Keeping, Kept, Sweep, TaskWorktree, WorktreeError, Worktrees, at_fault, not_made};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::run::effects::session::Over;
 use crate::run::executor::{SessionSetup, Signal};
@@ -121,7 +120,7 @@ impl Executor<PlanWork> {
         let Ok(worktrees) = &self.work.worktrees else { return Vec::new() };
         let keeping = Keeping { state, keep: self.spec.config.git.keep_failed, now: crate::now() };
         match worktrees.clean(&keeping, Sweep::Remove).await {
-            Ok(all) => all.iter().filter(|kept| kept.fate != Fate::Goes).map(messages::kept).collect(),
+            Ok(all) => all.iter().filter(|kept| kept.fate != Fate::Goes).map(shown).collect(),
             Err(error) => vec![error.to_string()],
         }
     }
@@ -288,6 +287,11 @@ pub(super) fn session_ended(id: &RunId, outcome: Outcome, judgement: Judgement, 
         Part::Work => Event::SessionEnded { run, outcome, usage },
         Part::Validation { .. } => Event::ValidatorEnded { run, judgement, outcome, usage },
     }
+}
+
+/// A work tree that stays, in one line.
+fn shown(kept: &Kept) -> String {
+    format!("{} (branch {}): {}", kept.directory.display(), kept.branch, kept.why)
 }
 
 /// A report that is too long to be one is none.

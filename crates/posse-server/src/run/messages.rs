@@ -1,7 +1,7 @@
 //! Messages of runs for people.
 
 use posse_agents::headless::Event as Said;
-use posse_core::engine::{Machine, RunOutcome};
+use posse_core::engine::{self, Machine, RunOutcome};
 use posse_core::ids::RunId;
 use posse_core::secrets::masked;
 use posse_core::turn::Level;
@@ -26,17 +26,15 @@ pub(super) fn ended<W: Workflow>(ledger: &RunLedger<W>) -> Option<Notice> {
     };
     let title = format!("{}: {}", W::title(ledger), outcome.words());
     let text = format!("{reason}\n{}", W::used(ledger).cost());
-    Some(notice(ledger, W::ENDED, priority, title, text))
+    Some(Notice { event: W::ENDED, priority, title, text, run: Some(W::fields(&ledger.spec).id.to_string()) })
 }
 
-pub(crate) fn notice<W: Workflow>(
-    ledger: &RunLedger<W>,
-    event: &'static str,
-    priority: u8,
-    title: String,
-    text: String,
-) -> Notice {
-    Notice { event, priority, title, text, run: Some(W::fields(&ledger.spec).id.to_string()) }
+/// The notification of a notice, if one is sent.
+pub(crate) fn notice<W: Workflow>(ledger: &RunLedger<W>, notice: &engine::notice::Notice) -> Option<Notice> {
+    let (event, priority) = notice.what.event()?;
+    let title = notice.item.as_ref().map_or_else(|| W::title(ledger), ToString::to_string);
+    let text = notice.message.as_ref().unwrap_or(&notice.text).clone();
+    Some(Notice { event, priority, title, text, run: Some(W::fields(&ledger.spec).id.to_string()) })
 }
 
 /// The current activity of a session, in a few words.

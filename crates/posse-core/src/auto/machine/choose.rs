@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 
 use super::{Job, JobState, Pipeline};
 use crate::auto::memory::{Leaving, Memory, Parked, ParkedWhy};
-use crate::auto::messages::{Candidate, Effect, NoticeKind, Step};
+use crate::auto::messages::{Candidate, Effect, Step};
 use crate::auto::settings::Mode;
 use crate::backlog::{ItemOutcome, Slug};
+use crate::engine::notice::NoticeKind;
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::{Total, exhausted};
 

@@ -1,7 +1,7 @@
 //! Somebody checks something else out while items are worked on: nothing is written there, and nothing is lost.
 
 use super::*;
-use crate::auto::messages::NoticeKind;
+use crate::engine::notice::NoticeKind;
 
 const AWAY: &str = "feature is checked out, and the backlog is that of main";
 

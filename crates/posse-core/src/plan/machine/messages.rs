@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Others;
 use crate::engine::StopHow;
+use crate::engine::notice::Notice;
 use crate::plan::budget::Usage;
 use crate::plan::gates::GateVerdict;
 use crate::plan::outcome::{Failure, Outcome};
@@ -222,17 +223,4 @@ pub struct Launch {
     pub siblings: Vec<TaskId>,
     /// Changes of sessions to the plan that were rejected.
     pub rejected: Vec<String>,
-}
-
-/// A notification for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    TaskVerified(TaskId),
-    TaskFailed(TaskId, String),
-    ValidationFailed(TaskId, Vec<String>),
-    Question(TaskId, String),
-    HoldBegins(String),
-    HoldEnds,
-    BreakerOpen(String),
-    EditRejected(String),
 }

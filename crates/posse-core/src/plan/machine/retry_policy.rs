@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Effect, Memory, Notice, Run, time};
+use super::{Memory, Run, time};
+use crate::engine::notice::NoticeKind;
 use crate::plan::breaker::Counts;
 use crate::plan::outcome::{FailedHow, Failure, denial_advice, denied_again};
 use crate::plan::select::attempts_of;
@@ -24,7 +25,8 @@ impl Run {
     }
 
     pub(super) fn ask_person(&mut self, task: &TaskId, question: String) {
-        self.progress.request(Effect::Notify(Notice::Question(task.clone(), question.clone())));
+        let hint = format!("`posse run answer {} {task} TEXT` answers", self.file);
+        self.tell(NoticeKind::Question, format!("task {task} asks: {question}\n{hint}"));
         let record = self.state.of(task);
         record.status = TaskStatus::Suspended;
         record.suspended_at = Some(time(self.progress.now));
@@ -79,7 +81,7 @@ impl Run {
         record.failure_kind = Some(kind);
         record.last_error = Some(message.clone());
         self.stages.remove(task);
-        self.progress.request(Effect::Notify(Notice::TaskFailed(task.clone(), message)));
+        self.tell(NoticeKind::TaskFailed, format!("task {task} failed: {message}"));
     }
 
     pub(super) fn retry(&mut self, task: &TaskId) {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Effect, Launch, Notice, Part, Run, RunId, Stage, time};
+use super::{Effect, Launch, Part, Run, RunId, Stage, time};
 use crate::engine::RunOutcome;
+use crate::engine::notice::NoticeKind;
 use crate::plan::breaker::BreakerGate;
 use crate::plan::budget::exhausted;
 use crate::plan::escalate::{model, validator_model};
@@ -15,7 +16,7 @@ impl Run {
         let now = self.progress.now;
         self.resting.retain(|_, until| *until > now);
         if self.quota.lift_if_over(now) {
-            self.progress.request(Effect::Notify(Notice::HoldEnds));
+            self.tell(NoticeKind::HoldEnds, "sessions may be started again".into());
         }
         let selection = self.selection(next);
         if self.idle() && self.over(selection.standing) {

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Notice, Run, RunId, Stage};
+use super::{Run, RunId, Stage};
 use crate::engine::hold::Hold;
+use crate::engine::notice::NoticeKind;
 use crate::plan::breaker::Counts;
 use crate::plan::budget::{Total, knows_sums, left, set_sums};
 use crate::plan::{TaskId, TaskStatus};
@@ -53,13 +54,13 @@ impl Run {
         let Some(hold) = others.hold else { return };
         let reason = hold.reason.clone();
         if self.quota.adopt(hold, self.progress.now) {
-            self.progress.request(Effect::Notify(Notice::HoldBegins(reason)));
+            self.tell_hold(&reason);
         }
     }
 
     pub(super) fn try_now(&mut self) {
         if self.quota.lift() {
-            self.progress.request(Effect::Notify(Notice::HoldEnds));
+            self.tell(NoticeKind::HoldEnds, "sessions may be started again".into());
         }
     }
 

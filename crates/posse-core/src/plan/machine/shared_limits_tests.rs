@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::tests::{done, id};
-use super::{Effect, Event, Notice, Others, Part, Run, RunId};
+use super::{Effect, Event, Others, Part, Run, RunId};
 use crate::engine::hold::Hold;
+use crate::engine::notice::{Notice, NoticeKind};
 use crate::engine::{Machine, RunOutcome};
 use crate::plan::budget::{Level, Of, Total, Usage};
 use crate::plan::select::{Limits, Why, select};
@@ -74,7 +75,8 @@ fn t72_a_hold_of_others_is_ours_too() {
     let others = |until| Others { hold: Some(hold(until)), ..Others::default() };
     assert!(run.knows(&others(i64::MIN)), "what is over is nothing");
     let effects = run.handle(Event::Others(others(60_000)), Wall(0));
-    assert_eq!(effects, [Effect::Notify(Notice::HoldBegins("usage limit".into()))]);
+    let text = "no session is started for now: usage limit".to_owned();
+    assert_eq!(effects, [Effect::Notify(Notice::new(NoticeKind::HoldBegins, text))]);
     assert_eq!(areas(&run.handle(Event::Started, Wall(1))), [""; 0]);
     assert!(run.knows(&others(50_000)) && !run.knows(&others(70_000)), "only a longer one is new");
     assert_eq!(run.deadline(), Some(Wall(60_000)));
@@ -89,7 +91,8 @@ fn a_person_need_not_wait_for_the_quota() {
     assert_eq!(areas(&run.handle(Event::Started, Wall(1))), [""; 0]);
     let effects = run.handle(Event::TryNow, Wall(2));
     assert_eq!((areas(&effects), run.hold()), (vec!["a-1".to_owned()], None));
-    assert!(effects.contains(&Effect::Notify(Notice::HoldEnds)));
+    let is_end = |effect: &Effect| matches!(effect, Effect::Notify(notice) if notice.what == NoticeKind::HoldEnds);
+    assert!(effects.iter().any(is_end));
     assert_eq!(run.handle(Event::TryNow, Wall(3)), [], "there is nothing to wait for");
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Effect, Event, GateFailure, MergeResult, Notice, Part, Run, RunId};
+use super::{Effect, Event, GateFailure, MergeResult, Part, Run, RunId};
 use crate::engine::hold::Hold;
+use crate::engine::notice::{Notice, NoticeKind};
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::{Level, Usage};
 use crate::plan::outcome::{Denial, FailedHow, Failure, Outcome};
@@ -261,7 +262,41 @@ fn t55_a_validator_that_gives_no_verdict() {
         run.session("a", Outcome::Suspended { question: "which a?".into(), context: None });
     }
     let question = run.record("a").question.unwrap();
-    assert!(question.contains("it asks: which a?") && question.contains("answer, and it is asked again"), "{question}");
+    let asked = "the validator gave no verdict in 3 tries: it asks: which a?; answer, and it is asked again";
+    assert_eq!(question, asked);
+}
+
+/// What warnings mean, the verdicts, and what becomes of the task: its status and the number of failed validations.
+#[test]
+fn what_follows_from_a_verdict() {
+    use Verdict::{Error, Fail, Pass, Warn};
+    for (policy, verdicts, status, failed) in [
+        ("accept", &[Pass][..], TaskStatus::Verified, 0),
+        ("accept", &[Fail, Pass], TaskStatus::Verified, 1),
+        ("accept", &[Fail, Fail], TaskStatus::Failed, 2),
+        ("accept", &[Warn], TaskStatus::Verified, 0),
+        ("retry", &[Warn, Warn], TaskStatus::Verified, 1),
+        ("fail", &[Warn, Pass], TaskStatus::Verified, 1),
+        ("fail", &[Warn, Warn], TaskStatus::Failed, 2),
+        ("accept", &[Error, Error, Pass], TaskStatus::Verified, 0),
+        ("accept", &[Error, Error, Error], TaskStatus::Suspended, 0),
+    ] {
+        let meta = format!(", validation: {{enabled: true, warn_policy: {policy}}}");
+        let mut run = Table::new(&meta, "{id: a, name: A}", |_| {});
+        run.session("a", done());
+        for verdict in verdicts {
+            if run.record("a").status == TaskStatus::Pending {
+                run.wait();
+                run.session("a", done());
+            }
+            run.verdict("a", *verdict);
+        }
+        if status == TaskStatus::Verified {
+            run.merged("a");
+        }
+        let record = run.record("a");
+        assert_eq!((record.status, record.validation_attempts), (status, failed), "{policy} {verdicts:?}");
+    }
 }
 
 #[test]
@@ -434,7 +469,8 @@ fn t86_a_session_that_is_lost_again_and_again() {
 fn t90_an_answer_reaches_the_task() {
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
     run.session("a", Outcome::Suspended { question: "Which?".into(), context: Some("x or y".into()) });
-    assert!(run.told.contains(&Notice::Question(id("a"), "Which?\n\nx or y".into())));
+    let asked = "task a asks: Which?\n\nx or y\n`posse run answer p a TEXT` answers";
+    assert!(run.told.contains(&Notice::new(NoticeKind::Question, asked.into())));
     run.tell(Event::Answered { task: id("a"), answer: "x".into() }).done("b");
     assert_eq!(run.sessions(), ["a.2:-"]);
     let record = run.record("a");
@@ -449,7 +485,8 @@ fn t23_a_task_that_a_session_added_is_run() {
     let theirs =
         ours.replace("\n]}", ",\n{id: new, name: New, depends_on: [a]}\n]}").replace("name: p", "name: p, parallel: 9");
     run.tell(Event::PlanEdited { ours, theirs });
-    assert_eq!(run.told, [Notice::EditRejected("meta: parallel cannot be changed while the plan runs".into())]);
+    let rejected = "not taken over: meta: parallel cannot be changed while the plan runs";
+    assert_eq!(run.told, [Notice::new(NoticeKind::EditRejected, rejected.into())]);
     run.done("a");
     assert_eq!(run.sessions(), ["new.1:-"]);
 }

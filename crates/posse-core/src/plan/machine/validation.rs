@@ -1,10 +1,15 @@
 //! What validators say of a task's work, and what follows for the task.
 
-use super::{Effect, Notice, Run, RunId, Stage};
+use super::{Run, RunId, Stage};
+use crate::engine::notice::NoticeKind;
 use crate::plan::breaker::Counts;
+use crate::plan::file::OnWarning;
 use crate::plan::outcome::{FailedHow, Failure, Outcome};
-use crate::plan::verdict::{AfterVerdict, Judgement, Verdict, follow};
+use crate::plan::verdict::{Judgement, Verdict};
 use crate::plan::{FailureKind, TaskId};
+
+/// How often a validator that gave no verdict is asked again.
+const VALIDATOR_RETRIES: u32 = 2;
 
 impl Run {
     pub(super) fn validator_ended(&mut self, run: &RunId, judgement: Judgement, outcome: Outcome) {
@@ -26,19 +31,30 @@ impl Run {
             }
         };
         let failed = self.state.get(task).map_or(0, |record| record.validation_attempts);
-        match follow(judgement, &self.plan.meta.validation, failed, errors) {
-            AfterVerdict::Pass(findings) => self.next_validator(task, validator, findings),
-            AfterVerdict::Fail { findings, is_last } => self.found_wanting(task, &findings, is_last),
-            AfterVerdict::AskAgain => self.stage(task, again(errors + 1)),
-            AfterVerdict::Suspend(why) => {
+        let validation = &self.plan.meta.validation;
+        let is_last = failed + 1 >= validation.max_attempts;
+        let findings = judgement.findings;
+        match (judgement.verdict, validation.on_warning) {
+            (Verdict::Pass, _) => self.next_validator(task, validator, Vec::new()),
+            (Verdict::Warn, OnWarning::Accept) => self.next_validator(task, validator, findings),
+            (Verdict::Warn, OnWarning::Retry) if failed > 0 => self.next_validator(task, validator, findings),
+            (Verdict::Warn, OnWarning::Retry | OnWarning::Fail) | (Verdict::Fail, _) => {
+                self.found_wanting(task, &findings, is_last);
+            }
+            (Verdict::Error, _) if errors < VALIDATOR_RETRIES => self.stage(task, again(errors + 1)),
+            (Verdict::Error, _) => {
                 // The work is there and its attempt counts. Only the verdict is missing.
                 self.stage(task, again(0));
-                self.ask_person(task, why);
+                let (tries, why) = (errors + 1, findings.join("; "));
+                let question =
+                    format!("the validator gave no verdict in {tries} tries: {why}; answer, and it is asked again");
+                self.ask_person(task, question);
             }
         }
     }
 
-    pub(super) fn next_validator(&mut self, task: &TaskId, validator: usize, warnings: Vec<String>) {
+    /// The work has passed this validator: the next one is asked, or it is merged. `warnings` are kept.
+    fn next_validator(&mut self, task: &TaskId, validator: usize, warnings: Vec<String>) {
         let record = self.state.of(task);
         if validator == 0 {
             record.validation_findings.clear();
@@ -51,8 +67,9 @@ impl Run {
         }
     }
 
-    pub(super) fn found_wanting(&mut self, task: &TaskId, findings: &[String], exhausted: bool) {
-        self.progress.request(Effect::Notify(Notice::ValidationFailed(task.clone(), findings.to_vec())));
+    /// Sends the work back to the agent, with the findings. Counts as an attempt, not for the breaker.
+    fn found_wanting(&mut self, task: &TaskId, findings: &[String], exhausted: bool) {
+        self.tell(NoticeKind::ValidationFailed, format!("task {task} was found wanting: {}", findings.join("; ")));
         let record = self.state.of(task);
         record.validation_attempts += 1;
         record.validation_findings = findings.to_vec();
