@@ -189,24 +189,24 @@ pub fn set_outcome(text: &str, kind: Kind, block: &OutcomeBlock) -> Result<Strin
 }
 
 impl OutcomeBlock {
-    fn text(&self) -> String {
-        let mut out = format!("- Outcome: {}\n", self.outcome.as_str());
-        let commits: Vec<String> = self.commits.iter().map(|commit| one_line(commit)).collect();
+    /// Name and value of everything that is known. `shown` makes a text harmless where it is written.
+    pub(super) fn rows(&self, shown: fn(&str) -> String) -> impl Iterator<Item = (&'static str, String)> {
+        let commits: Vec<String> = self.commits.iter().map(|commit| shown(commit)).collect();
         let rows = [
-            ("Reason", self.reason.as_deref().map(one_line)),
-            ("Finished", Some(one_line(&self.finished))),
-            ("Duration", Some(one_line(&self.duration))),
-            ("Cost", Some(one_line(&self.cost))),
-            ("Commits", (!commits.is_empty()).then(|| commits.join(", "))),
-            ("Plan", self.plan.as_deref().map(one_line)),
-            ("Run", Some(one_line(&self.run))),
+            ("Outcome", self.outcome.to_string()),
+            ("Reason", self.reason.as_deref().map(shown).unwrap_or_default()),
+            ("Finished", shown(&self.finished)),
+            ("Duration", shown(&self.duration)),
+            ("Cost", shown(&self.cost)),
+            ("Commits", commits.join(", ")),
+            ("Plan", self.plan.as_deref().map(shown).unwrap_or_default()),
         ];
-        for (name, value) in rows {
-            if let Some(value) = value.filter(|value| !value.is_empty()) {
-                let _ = writeln!(out, "- {name}: {value}");
-            }
-        }
-        out
+        rows.into_iter().filter(|(_, value)| !value.is_empty())
+    }
+
+    fn text(&self) -> String {
+        let run = Some(("Run", one_line(&self.run))).filter(|(_, run)| !run.is_empty());
+        self.rows(one_line).chain(run).map(|(name, value)| format!("- {name}: {value}\n")).collect()
     }
 }
 
@@ -254,7 +254,6 @@ fn appended(text: &str, section: &str, title: &str, addition: &str) -> Result<St
     Ok([&text[..from], &new, &text[to..]].concat())
 }
 
-/// How the lines of this text end.
 fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",

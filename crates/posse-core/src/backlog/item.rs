@@ -90,7 +90,6 @@ pub struct Clarification {
     pub answer: Option<String>,
 }
 
-/// An entry of the verification log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogEntry {
     pub number: u32,

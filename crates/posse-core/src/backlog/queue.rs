@@ -49,7 +49,6 @@ impl Archived {
     }
 }
 
-/// One item in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
     pub slug: Slug,

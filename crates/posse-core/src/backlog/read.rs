@@ -65,7 +65,6 @@ type FrontMatter = (Node, TextSpan);
 pub(super) struct Parts<'t> {
     pub(super) front: Option<FrontMatter>,
     pub(super) lines: Vec<MarkdownLine<'t>>,
-    /// The line of the title.
     pub(super) title: Option<usize>,
     /// Headings of the header that have a value, as in `VALUES`.
     pub(super) values: [Vec<HeaderValue>; 3],
@@ -238,10 +237,13 @@ fn value_of<'v>(
 }
 
 fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> Option<Item> {
-    let front = front_fields(parts, found);
-    let [status, priority, kind_of] = std::array::from_fn(|place| {
-        value_of(VALUES[place], front.values[place].iter().chain(&parts.values[place]), found)
-    });
+    let front = parts.front.as_ref().filter(|(node, _)| !node.is_null());
+    let front = front.and_then(|(node, _)| MapFields::read(node, &FRONT, found));
+    let front = front.as_ref();
+    let value = |node: &Node| Some(HeaderValue { text: node.as_scalar()?.to_owned(), at: node.at });
+    let on_top = VALUES.map(|key| front.and_then(|front| front.node(key)).and_then(value));
+    let [status, priority, kind_of] =
+        std::array::from_fn(|place| value_of(VALUES[place], on_top[place].iter().chain(&parts.values[place]), found));
     let status = match status {
         None => Some(Status::Open),
         Some(value) => word(value, found, |found, at, word| {
@@ -256,12 +258,13 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
         Some(value) => word(value, found, |found, at, word| found.error(at, format!("`{word}` is no type")))?,
     };
 
-    let title = front
-        .title
+    let text = |key| front.and_then(|front| front.text(key));
+    let title = text("title")
         .or_else(|| Some(parts.lines[parts.title?].heading()?.1.to_owned()))
         .filter(|title| !title.trim().is_empty());
     let title = title.unwrap_or_else(|| capitalised(&slug.words().replace(['-', '_'], " ")));
-    let mut depends_on = front.depends_on;
+    let needs = front.into_iter().flat_map(|front| front.words("depends_on"));
+    let mut depends_on: Vec<Dependency> = needs.filter_map(|node| dependency(node.as_scalar()?)).collect();
     let mut sections = Vec::new();
     let (mut log, mut clarification, mut ended) = (Vec::new(), None, None);
     for Section { head, end, words } in &parts.sections {
@@ -291,8 +294,8 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
         status,
         priority: priority.unwrap_or_default(),
         depends_on: seen,
-        budget_usd: front.budget_usd,
-        agent: front.agent,
+        budget_usd: front.and_then(|front| front.values.get("budget_limit_usd")?.as_f64()),
+        agent: text("agent"),
         lead: lead(parts),
         sections,
         clarification,
@@ -302,28 +305,6 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
     };
     item.hash = hash(&item);
     Some(item)
-}
-
-#[derive(Default)]
-struct Front {
-    title: Option<String>,
-    values: [Option<HeaderValue>; 3],
-    depends_on: Vec<Dependency>,
-    budget_usd: Option<f64>,
-    agent: Option<String>,
-}
-
-fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
-    let Some((node, _)) = parts.front.as_ref().filter(|(node, _)| !node.is_null()) else { return Front::default() };
-    let Some(fields) = MapFields::read(node, &FRONT, found) else { return Front::default() };
-    let value = |node: &Node| Some(HeaderValue { text: node.as_scalar()?.to_owned(), at: node.at });
-    Front {
-        title: fields.text("title"),
-        values: VALUES.map(|key| fields.node(key).and_then(value)),
-        depends_on: fields.words("depends_on").filter_map(|node| dependency(node.as_scalar()?)).collect(),
-        budget_usd: fields.values.get("budget_limit_usd").and_then(serde_json::Value::as_f64),
-        agent: fields.text("agent"),
-    }
 }
 
 /// Returns the known word for a value. If the value is unknown, `told` describes the consequence.

@@ -9,7 +9,6 @@ use crate::plan::TaskStatus;
 use crate::plan::budget::{Line, Phase, Total};
 use crate::visible::{lasted, words_of};
 
-/// The contents of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemReport<'a> {
     pub item: &'a Item,
@@ -28,26 +27,13 @@ pub struct ReportedTask {
     pub commits: Vec<String>,
 }
 
-/// Writes the report as Markdown.
 pub fn markdown(report: &ItemReport<'_>) -> String {
     let ItemReport { item, block, .. } = report;
     let mut out = format!("# Report: {}\n\n", cell(&item.title));
-    let rows = [
-        ("Item", Some(item.slug.to_string())),
-        ("Kind", Some(item.kind.as_str().to_owned())),
-        ("Outcome", Some(block.outcome.as_str().to_owned())),
-        ("Reason", block.reason.clone()),
-        ("Finished", Some(block.finished.clone())),
-        ("Duration", Some(block.duration.clone())),
-        ("Cost", Some(block.cost.clone())),
-        ("Commits", Some(block.commits.join(", "))),
-        ("Plan", block.plan.clone()),
-    ];
     out.push_str("| | |\n|---|---|\n");
-    for (name, value) in rows {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let _ = writeln!(out, "| {name} | {} |", cell(&value));
-        }
+    let rows = [("Item", item.slug.to_string()), ("Kind", item.kind.to_string())];
+    for (name, value) in rows.into_iter().chain(block.rows(cell)) {
+        let _ = writeln!(out, "| {name} | {value} |");
     }
     if !item.log.is_empty() {
         out.push_str("\n## Verifications\n\n| # | verdict | |\n|---|---|---|\n");
