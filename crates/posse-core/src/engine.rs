@@ -17,6 +17,7 @@ mod stop;
 pub use stop::{RunOutcome, StopHow};
 
 use self::hold::Hold;
+use self::progress::Progress;
 use crate::auto::messages as auto;
 use crate::plan::budget::Level;
 use crate::plan::machine as plan;
@@ -35,20 +36,26 @@ pub enum Control {
 /// A run as a value. The driver journals each input before it hands it over, and carries out the effects that come back.
 pub trait Machine {
     type Input: From<Control>;
-    type Effect;
+    type Effect: Clone;
 
     /// Takes in what happened and returns what is to be done. A machine that has an outcome ignores every further input, but a
     /// stopped run of the loop can be resumed.
     fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect>;
 
-    /// The effects that were requested, have not been answered yet, and are to be started again after a crash.
-    fn outstanding(&self) -> &[Self::Effect];
+    fn progress(&self) -> &Progress<Self::Effect>;
 
     /// The time of the next timer, if one is set. The driver hands over a tick then.
     fn deadline(&self) -> Option<Wall>;
 
+    /// The effects that were requested, have not been answered yet, and are to be started again after a crash.
+    fn outstanding(&self) -> &[Self::Effect] {
+        self.progress().outstanding()
+    }
+
     /// How the run ended, and why.
-    fn outcome(&self) -> Option<(RunOutcome, &str)>;
+    fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        self.progress().outcome()
+    }
 
     /// The usage limit that sessions wait for.
     fn hold(&self) -> Option<&Hold> {

@@ -105,8 +105,8 @@ impl Machine for Pipeline {
         self.progress.take_effects(|effect| effect.item().is_some() || *effect == Effect::Scan)
     }
 
-    fn outstanding(&self) -> &[Effect] {
-        self.progress.outstanding()
+    fn progress(&self) -> &Progress<Effect> {
+        &self.progress
     }
 
     fn deadline(&self) -> Option<Wall> {
@@ -115,10 +115,6 @@ impl Machine for Pipeline {
             _ => None,
         });
         self.progress.next_timer(rests.chain(self.carried.quota.until()))
-    }
-
-    fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        self.progress.outcome()
     }
 
     fn hold(&self) -> Option<&Hold> {

@@ -62,7 +62,6 @@ pub struct Memory {
     pub leaving: Option<Leaving>,
     /// It waits for a person.
     pub parked: Option<Parked>,
-    /// How it ended.
     pub ended: Option<ItemOutcome>,
     pub history: Vec<Line>,
 }
@@ -116,7 +115,6 @@ pub struct Line {
     pub text: String,
 }
 
-/// How an item stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ItemStanding)]

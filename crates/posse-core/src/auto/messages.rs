@@ -82,7 +82,6 @@ pub enum Event {
     Time,
 }
 
-/// The answer to a step of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepAnswer {
@@ -179,18 +178,14 @@ pub enum Effect {
     },
     Tell(Notice),
     /// The run has ended.
-    Finish {
-        outcome: RunOutcome,
-        reason: String,
-    },
+    Finish,
 }
 
 impl Effect {
-    /// The item that the effect is for.
     pub fn item(&self) -> Option<&Slug> {
         match self {
             Self::Do { id, .. } | Self::EndSession { id } | Self::StopPlan { id, .. } => Some(&id.item),
-            Self::Scan | Self::Tell(_) | Self::Finish { .. } => None,
+            Self::Scan | Self::Tell(_) | Self::Finish => None,
         }
     }
 }

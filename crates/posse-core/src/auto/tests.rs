@@ -182,6 +182,15 @@ impl Bench {
         self.answer(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage: cost(0.5) })
     }
 
+    /// The planner ends at once, and for nothing.
+    #[track_caller]
+    fn at_once(&mut self, outcome: Outcome) -> &mut Self {
+        let (id, step) = self.step();
+        assert!(matches!(step, Step::Plan { .. }), "{step:?}");
+        let answer = StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage: Usage::default() };
+        self.tell(Event::Answered { id, answer })
+    }
+
     #[track_caller]
     fn executed(&mut self, outcome: RunOutcome) -> &mut Self {
         assert!(matches!(self.step().1, Step::Execute), "{:?}", self.step());

@@ -40,10 +40,10 @@ use super::merge::merge;
 use super::outcome::{Denial, FailedHow, Failure, Outcome};
 use super::settings::Settings;
 use super::{FailureKind, Plan, State, TaskId, TaskStatus};
+use crate::engine::Machine;
 use crate::engine::hold::{Hold, Quota};
 use crate::engine::notice::{Notice, NoticeKind};
 use crate::engine::progress::Progress;
-use crate::engine::{Machine, RunOutcome};
 use crate::file_problem::FileProblems;
 use crate::plan::budget::{Level, Usage, spend};
 use crate::time::Wall;
@@ -60,7 +60,6 @@ pub struct Run {
     shown: Arc<OnceLock<Result<Arc<str>, NotWritten>>>,
     state: State,
     settings: Settings,
-    /// Tasks in progress.
     stages: BTreeMap<TaskId, Stage>,
     /// What is remembered of a task between its attempts.
     memory: BTreeMap<TaskId, Memory>,
@@ -143,17 +142,13 @@ impl Machine for Run {
         effects
     }
 
-    fn outstanding(&self) -> &[Effect] {
-        self.progress.outstanding()
+    fn progress(&self) -> &Progress<Effect> {
+        &self.progress
     }
 
     fn deadline(&self) -> Option<Wall> {
         let breaker = self.breaker.reopens(&self.settings.breaker);
         self.progress.next_timer(self.resting.values().copied().chain(breaker).chain(self.quota.until()))
-    }
-
-    fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        self.progress.outcome()
     }
 
     fn hold(&self) -> Option<&Hold> {

@@ -442,18 +442,14 @@ impl Machine for Run {
         self.take(input.event, input.mono, now)
     }
 
-    /// None: `Go` brings the evidence of what became of them.
-    fn outstanding(&self) -> &[Effect] {
-        self.progress.outstanding()
+    /// No effect is outstanding: `Go` brings the evidence of what became of them.
+    fn progress(&self) -> &Progress<Effect> {
+        &self.progress
     }
 
     fn deadline(&self) -> Option<Wall> {
         // Not too early, because a wall clock counts milliseconds.
         self.due().map(|due| self.progress.now.after(due.since(self.now) + Duration::from_millis(1)))
-    }
-
-    fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        self.progress.outcome()
     }
 
     fn hold(&self) -> Option<&Hold> {

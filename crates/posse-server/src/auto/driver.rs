@@ -180,7 +180,7 @@ impl Workflow for BacklogWork {
                 log_file::append(state, crate::now(), what, level, item.as_ref(), &masked(&text)).await;
             }
             // The pipeline is closed when all other effects are started.
-            Effect::Finish { .. } => {}
+            Effect::Finish => {}
         }
         Ok(Vec::new())
     }

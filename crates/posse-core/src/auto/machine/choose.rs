@@ -287,7 +287,7 @@ impl Pipeline {
             self.forgive();
         }
         self.progress.settle(|_| true);
-        self.progress.finish(outcome, reason.clone(), Effect::Finish { outcome, reason });
+        self.progress.finish(outcome, reason, Effect::Finish);
     }
 }
 

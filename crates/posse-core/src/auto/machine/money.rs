@@ -32,7 +32,6 @@ impl Pipeline {
         left(&levels)
     }
 
-    /// The budget of an item.
     pub(super) fn item_level(&self, item: &Slug) -> Option<Level> {
         let limit_usd = self.backlog.get(item)?.limit_usd;
         let spent = self.carried.items.get(item).map(|memory| memory.spent.clone()).unwrap_or_default();

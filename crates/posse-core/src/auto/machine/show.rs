@@ -91,7 +91,7 @@ impl Pipeline {
 
     fn stands(&self, item: &Slug, queue: &[&Candidate]) -> (Standing, String) {
         if let Some(job) = self.jobs.get(item) {
-            return (Standing::InProgress, self.progress(job));
+            return (Standing::InProgress, self.doing(job));
         }
         let memory = self.carried.items.get(item);
         let Some(candidate) = self.backlog.get(item) else {
@@ -119,7 +119,7 @@ impl Pipeline {
         }
     }
 
-    fn progress(&self, job: &Job) -> String {
+    fn doing(&self, job: &Job) -> String {
         let word = job.step.word();
         match (&job.state, &self.away, self.carried.quota.hold()) {
             (JobState::Doing, ..) => word.to_owned(),

@@ -11,14 +11,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
         bench.begun();
         // Three tries each: an empty answer is no answer.
         for _ in 0..3 {
-            let (id, step) = bench.step();
-            assert!(matches!(step, Step::Plan { .. }));
-            let end = infra("ended without a word");
-            bench.tell(Event::Answered {
-                id,
-                answer: StepAnswer::SessionEnded { outcome: end.into(), judgement: None, usage: Usage::default() },
-            });
-            bench.wait();
+            bench.at_once(infra("ended without a word")).wait();
         }
     }
     bench.ended(RunOutcome::CircuitOpen, "3 items in a row failed at once or for nothing: 0-x, 1-x, 2-x");

@@ -97,16 +97,7 @@ fn when_nothing_works_nothing_more_is_begun_for_those_that_are_under_way() {
     let mut bench = two_of(&["1-a", "2-b", "3-c", "4-d", "5-e"]);
     bench.turn_to("2-b").intake();
     for item in ["1-a", "3-c", "4-d"] {
-        bench.turn_to(item).begun();
-        let (id, _) = bench.step();
-        bench.tell(Event::Answered {
-            id,
-            answer: StepAnswer::SessionEnded {
-                outcome: failed("boom").into(),
-                judgement: None,
-                usage: Usage::default(),
-            },
-        });
+        bench.turn_to(item).begun().at_once(failed("boom"));
     }
     assert_eq!(bench.under_way(), ["2-b checking the plan"]);
     bench.turn_to("2-b").checked(PlanFound::Missing);
