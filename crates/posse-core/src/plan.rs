@@ -43,7 +43,6 @@ mod prompt_tests;
 #[cfg(test)]
 mod property_tests;
 mod read;
-mod read_meta;
 mod record;
 pub mod report;
 pub mod retention;
@@ -59,6 +58,6 @@ pub mod yaml;
 pub use fields::duration;
 pub use file::Plan;
 pub use ids::{BadTaskId, TaskId};
-pub use read_meta::cannot_fail;
+pub use read::cannot_fail;
 pub use record::{FailureKind, LeftTask, Record, State, TaskStatus};
 pub use writes::write_set;

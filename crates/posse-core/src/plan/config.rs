@@ -77,7 +77,6 @@ pub struct SandboxSettings {
     pub deny: Vec<String>,
 }
 
-/// A permission profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxProfile {

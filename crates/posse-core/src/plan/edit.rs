@@ -80,7 +80,6 @@ fn without_statuses(mut root: Node) -> Node {
     root
 }
 
-/// The maps of all tasks.
 fn task_nodes(root: &Node) -> impl Iterator<Item = &Node> {
     list(root, "sections").iter().flat_map(|section| list(section, "tasks"))
 }
@@ -89,7 +88,6 @@ fn list<'n>(node: &'n Node, key: &str) -> &'n [Node] {
     node.get(key).map_or(&[], |entry| entry.value.items())
 }
 
-/// The map of a task.
 pub(super) fn task_node<'n>(root: &'n Node, id: &TaskId) -> Option<&'n Node> {
     task_nodes(root).find(|task| id_of(task) == Some(id.as_str()))
 }

@@ -1,12 +1,8 @@
 //! Statuses in the file: what is written, and that nothing else is touched.
 
 use super::edit::{NotWritten, PlanText};
-use super::file_tests::OLD;
-use super::{Plan, State, TaskId, TaskStatus};
-
-fn id(id: &str) -> TaskId {
-    id.parse().unwrap()
-}
+use super::file_tests::{OLD, id};
+use super::{Plan, State, TaskStatus};
 
 fn edited(text: &str, change: impl FnOnce(&mut State)) -> Result<String, NotWritten> {
     let (plan, _) = Plan::read("p", text).unwrap();

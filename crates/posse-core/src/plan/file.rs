@@ -260,7 +260,6 @@ impl Plan {
         self.tasks().find(|task| task.id.as_str() == id)
     }
 
-    /// The section a task is in.
     pub fn section_of(&self, id: &TaskId) -> Option<&Section> {
         self.sections.iter().find(|section| section.tasks.iter().any(|task| task.id == *id))
     }

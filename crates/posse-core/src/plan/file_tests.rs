@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::file::{Gate, GateWhen, Parallel, Permissions};
-use super::{Plan, TaskStatus, cannot_fail};
+use super::{Plan, TaskId, TaskStatus, cannot_fail};
 use crate::file_problem::{FileProblem, FileProblems};
 
 /// A plan as the tool we follow wrote it: comments, long descriptions, its own field names, statuses of an earlier run.
@@ -59,6 +59,10 @@ sections:
         priority: low
       - {id: 3, name: Release notes, parallel_group: docs, files: [CHANGELOG.md], timeout: 1h, model: opus}
 "#;
+
+pub(super) fn id(id: &str) -> TaskId {
+    id.parse().unwrap()
+}
 
 #[test]
 fn old_plans_load() {

@@ -48,7 +48,6 @@ pub struct LimitEvent<'a> {
 pub struct QuotaWaits {
     /// Added to a reset, because clocks differ.
     pub buffer: Duration,
-    /// The longest wait.
     pub max_wait: Duration,
     /// If nobody says when: the first try.
     pub probe: Duration,

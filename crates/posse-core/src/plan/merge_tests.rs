@@ -1,8 +1,9 @@
 //! What sessions did to plans, and what was made of it.
 
 use super::edit::PlanText;
+use super::file_tests::id;
 use super::merge::{Merged, merge};
-use super::{Plan, State, TaskId, TaskStatus};
+use super::{Plan, State, TaskStatus};
 
 const PLAN: &str = "meta:
   name: p
@@ -24,10 +25,6 @@ sections:
         name: C
         max_attempts: 2
 ";
-
-fn id(id: &str) -> TaskId {
-    id.parse().unwrap()
-}
 
 fn session(changes: &[(&str, &str)]) -> Merged {
     let mut theirs = PLAN.to_owned();

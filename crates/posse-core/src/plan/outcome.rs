@@ -39,7 +39,6 @@ pub struct Evidence<'a> {
 pub enum Ended {
     /// We ended it because somebody asked us to stop.
     Stopped,
-    /// It could not be started.
     NotStarted(String),
     /// It took longer than it may.
     TimedOut,

@@ -1,5 +1,9 @@
 //! What is made of the evidence an attempt leaves.
 
+use std::sync::LazyLock;
+
+use super::TaskId;
+use super::file_tests::id;
 use super::outcome::{Denial, Ended, Evidence, Outcome, ToolResult, decide, denied_again};
 use super::report::Report;
 use super::verdict::{Verdict, judge};
@@ -14,60 +18,42 @@ const NOTHING_TO_DO: &str =
     r#"{"task_id":"1.1","nonce":"N","status":"no_change_needed","message":"it was so already"}"#;
 
 /// A session that did everything right. Cases change it.
-struct Attempt {
-    ended: Ended,
-    limit: Option<Hold>,
-    result: Option<ToolResult>,
-    report: Option<&'static str>,
-    may_write: bool,
-    left_work: bool,
-}
-
-fn good() -> Attempt {
-    let result = ToolResult { turns: Some(7), ..ToolResult::default() };
-    Attempt {
+fn good() -> Evidence<'static> {
+    static TASK: LazyLock<TaskId> = LazyLock::new(|| id("1.1"));
+    static DELIVERABLES: LazyLock<[String; 1]> = LazyLock::new(|| ["out/result.json".to_owned()]);
+    Evidence {
+        task: &TASK,
+        nonce: "N",
         ended: Ended::Exited(0),
         limit: None,
-        result: Some(result),
+        result: Some(ToolResult { turns: Some(7), ..ToolResult::default() }),
         report: Some(DONE),
+        last_message: Some("I did it."),
         may_write: true,
         left_work: true,
+        deliverables: &*DELIVERABLES,
     }
 }
 
-fn ended(ended: Ended) -> Attempt {
-    Attempt { ended, ..good() }
+fn ended(ended: Ended) -> Evidence<'static> {
+    Evidence { ended, ..good() }
 }
 
-fn reported(report: &'static str) -> Attempt {
-    Attempt { report: Some(report), ..good() }
+fn reported(report: &'static str) -> Evidence<'static> {
+    Evidence { report: Some(report), ..good() }
 }
 
-fn with_result(result: ToolResult) -> Attempt {
-    Attempt { result: Some(result), ..good() }
+fn with_result(result: ToolResult) -> Evidence<'static> {
+    Evidence { result: Some(result), ..good() }
 }
 
 /// A session that ended so before it said or wrote anything.
-fn silent(ended: Ended) -> Attempt {
-    Attempt { ended, result: None, report: None, ..good() }
+fn silent(ended: Ended) -> Evidence<'static> {
+    Evidence { ended, result: None, report: None, ..good() }
 }
 
-fn outcome(attempt: Attempt) -> String {
-    let task = "1.1".parse().unwrap();
-    let deliverables = ["out/result.json".to_owned()];
-    let evidence = Evidence {
-        task: &task,
-        nonce: "N",
-        ended: attempt.ended,
-        limit: attempt.limit,
-        result: attempt.result,
-        report: attempt.report,
-        last_message: Some("I did it."),
-        may_write: attempt.may_write,
-        left_work: attempt.left_work,
-        deliverables: &deliverables,
-    };
-    match decide(&evidence) {
+fn outcome(evidence: &Evidence<'_>) -> String {
+    match decide(evidence) {
         Outcome::Interrupted => "interrupted".into(),
         Outcome::Limited(_) => "limited".into(),
         Outcome::Infra(failure) => format!("infra {}: {}", failure.kind, failure.message),
@@ -89,30 +75,30 @@ fn the_order_of_outcomes() {
     let denied = |target| ToolResult { turns: Some(3), denials: vec![refused("Write", target)], ..no_turn.clone() };
     let old = r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#;
     let foreign = r#"{"task_id":"1.2","nonce":"N","status":"completed","message":"x"}"#;
-    let changed_nothing = |report| Attempt { left_work: false, ..reported(report) };
-    for (name, attempt, expected) in [
+    let changed_nothing = |report| Evidence { left_work: false, ..reported(report) };
+    for (name, evidence, expected) in [
         ("all is well", good(), "done: did it"),
-        ("fault is found", Attempt { may_write: false, ..reported(FAULT) }, "done: it is broken"),
+        ("fault is found", Evidence { may_write: false, ..reported(FAULT) }, "done: it is broken"),
         ("a verdict is no excuse", reported(FAULT), "reported: it is broken"),
-        ("T85: stopped", Attempt { ended: Ended::Stopped, limit: hold(), ..good() }, "interrupted"),
-        ("a limit, whatever else there is", Attempt { ended: Ended::TimedOut, limit: hold(), ..good() }, "limited"),
+        ("T85: stopped", Evidence { ended: Ended::Stopped, limit: hold(), ..good() }, "interrupted"),
+        ("a limit, whatever else there is", Evidence { ended: Ended::TimedOut, limit: hold(), ..good() }, "limited"),
         ("not started", ended(Ended::NotStarted("no file".into())), "infra not_started: could not be started: no file"),
         ("T45: too long", ended(Ended::TimedOut), "timeout: took too long and was ended"),
         ("T46: silent", ended(Ended::Stalled), "stalled: said nothing for too long and was ended"),
         ("T44: exit 1", ended(Ended::Exited(1)), "tool_error: exited with 1; it had reported: did it"),
-        ("an error", Attempt { report: None, ..with_result(error) }, "tool_error: ended in an error: API Error: 500"),
+        ("an error", Evidence { report: None, ..with_result(error) }, "tool_error: ended in an error: API Error: 500"),
         ("killed by somebody", silent(Ended::Killed(9)), "tool_error: was ended by signal 9"),
         ("nothing at all", silent(Ended::Exited(0)), "infra no_report: wrote no result, and ended without a word"),
         ("T40: the report of an older run", reported(old), "no_report: wrote no result"),
         ("T41: another task's report", reported(foreign), "bad_report: bad report: it is about task 1.2, not 1.1"),
-        ("T87: lost after it had reported", Attempt { result: None, ..ended(Ended::Lost) }, "done: did it"),
+        ("T87: lost after it had reported", Evidence { result: None, ..ended(Ended::Lost) }, "done: did it"),
         ("T86: lost before", silent(Ended::Lost), "infra lost: was lost before it reported"),
         ("it asks", changed_nothing(ASKS), "suspended: Which?"),
         ("it says it failed", reported(FAILS), "reported: cannot"),
         ("T42: no turn", with_result(no_turn.clone()), "no_evidence: done, but the agent took no turn"),
         ("T43: no change", changed_nothing(DONE), "no_evidence: done, but there is no commit and no changed file"),
         ("T43: nothing had to change", changed_nothing(NOTHING_TO_DO), "done: it was so already"),
-        ("T11: it may not write", Attempt { left_work: false, may_write: false, ..good() }, "done: did it"),
+        ("T11: it may not write", Evidence { left_work: false, may_write: false, ..good() }, "done: did it"),
         (
             "T13: refused what it had to write",
             with_result(denied("/w/out/result.json")),
@@ -121,7 +107,7 @@ fn the_order_of_outcomes() {
         ("refused something else", with_result(denied("/etc/passwd")), "done: did it"),
     ] {
         let outcome =
-            outcome(attempt).replace("no report: ", "").replace("the session ", "").replace("it says it is ", "");
+            outcome(&evidence).replace("no report: ", "").replace("the session ", "").replace("it says it is ", "");
         assert_eq!(outcome, expected, "{name}");
     }
 }

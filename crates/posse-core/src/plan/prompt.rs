@@ -39,7 +39,6 @@ pub struct TaskBrief<'a> {
     pub rejected: &'a [String],
 }
 
-/// The attempt before this one.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct EarlierAttempt<'a> {
     pub failed: Option<FailedHow>,

@@ -56,7 +56,6 @@ pub struct Aside {
     pub file_path: Option<String>,
 }
 
-/// Why there is no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoReport {
     #[error("no report: the session wrote no result")]

@@ -39,14 +39,12 @@ pub struct Limits<'a> {
 pub struct Selection {
     /// To be validated now. Before anything new is started: what waits for them must not wait longer than it has to.
     pub validate: Vec<TaskId>,
-    /// To be started now.
     pub start: Vec<TaskId>,
     /// Every other task that is not at its end, in the order of the file.
     pub blocked: Vec<(TaskId, Why)>,
     pub standing: Standing,
 }
 
-/// How a plan stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {

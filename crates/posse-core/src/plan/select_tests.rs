@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::file_tests::OLD;
+use super::file_tests::{OLD, id};
 use super::select::{Limits, Selection, Standing, Why, finished, select};
 use super::{Plan, State, TaskId, TaskStatus};
 
@@ -19,10 +19,6 @@ struct Case {
 
 const ALONE: Case = Case { workers: 1, only: None, from: None, resting: &[], validating: &[], taken: &[] };
 const FOUR: Case = Case { workers: 4, ..ALONE };
-
-fn id(id: &str) -> TaskId {
-    id.parse().unwrap()
-}
 
 /// A plan of tasks: their ids, and what else is said of them. Its section says that it is completed.
 fn plan(tasks: &[(&str, &str)]) -> Plan {

@@ -54,7 +54,6 @@ pub enum Event {
         run: RunId,
         why: String,
     },
-    /// The session of a task has ended.
     SessionEnded {
         run: RunId,
         outcome: Outcome,

@@ -76,12 +76,12 @@ impl Run {
     }
 
     pub(super) fn give_up(&mut self, task: &TaskId, kind: FailureKind, message: String) {
+        self.tell(NoticeKind::TaskFailed, format!("task {task} failed: {message}"));
         let record = self.state.of(task);
         record.status = TaskStatus::Failed;
         record.failure_kind = Some(kind);
-        record.last_error = Some(message.clone());
+        record.last_error = Some(message);
         self.stages.remove(task);
-        self.tell(NoticeKind::TaskFailed, format!("task {task} failed: {message}"));
     }
 
     pub(super) fn retry(&mut self, task: &TaskId) {

@@ -7,16 +7,13 @@ use crate::engine::hold::Hold;
 use crate::engine::notice::{Notice, NoticeKind};
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::{Level, Usage};
+pub(super) use crate::plan::file_tests::id;
 use crate::plan::outcome::{Denial, FailedHow, Failure, Outcome};
 use crate::plan::report::Report;
 use crate::plan::settings::Settings;
 use crate::plan::verdict::{Judgement, Verdict};
-use crate::plan::{FailureKind, Plan, Record, State, TaskId, TaskStatus};
+use crate::plan::{FailureKind, Plan, Record, State, TaskStatus};
 use crate::time::Wall;
-
-pub(super) fn id(id: &str) -> TaskId {
-    id.parse().unwrap()
-}
 
 pub(super) fn done() -> Outcome {
     Outcome::Done(Report::completed("x", "did it"))
@@ -92,6 +89,12 @@ impl Table {
             _ => None,
         });
         shown.collect()
+    }
+
+    /// The gates of the task that wants its checks have run.
+    pub(super) fn gates(&mut self, answer: impl FnOnce(RunId) -> Event) -> &mut Self {
+        let Some(Effect::RunGates { run }) = self.wants.pop() else { panic!("no gates") };
+        self.tell(answer(run))
     }
 
     fn take(&mut self, task: &str, wanted: impl Fn(&Effect) -> Option<&RunId>) -> RunId {
@@ -309,9 +312,8 @@ fn warnings_are_accepted_and_told() {
 fn t49_a_red_gate_is_a_failed_attempt_and_costs_no_validator() {
     let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |s| s.has_gates = true);
     run.session("a", done());
-    let Some(Effect::RunGates { run: gates }) = run.wants.pop() else { panic!("no gates") };
     let red = GateFailure { gate: "tests".into(), message: "exited with 1".into(), output: "1 failed".into() };
-    run.tell(Event::GatesEnded { run: gates, failed: Some(red) });
+    run.gates(|run| Event::GatesEnded { run, failed: Some(red) });
     assert_eq!(run.sessions(), [""; 0]);
     run.wait();
     let Some(Effect::StartSession { launch, .. }) = run.wants.last() else { panic!("no session") };
@@ -449,8 +451,7 @@ fn t86_a_session_that_is_lost_again_and_again() {
         for time in 1..=3 {
             if has_gates {
                 run.session("a", done());
-                let Some(Effect::RunGates { run: gates }) = run.wants.pop() else { panic!("no gates") };
-                run.tell(Event::GatesNotRun { run: gates, why: "index.lock is there".into() });
+                run.gates(|run| Event::GatesNotRun { run, why: "index.lock is there".into() });
             } else {
                 run.session("a", Outcome::Infra(failed(FailedHow::Lost)));
             }
