@@ -222,6 +222,11 @@ impl WorkTree {
         self.git(None, arguments, b"").await?.success()
     }
 
+    /// Gives git something to read.
+    pub(crate) async fn tell(&self, arguments: &[&str], input: &[u8]) -> Result<(), GitError> {
+        self.git(None, arguments, input).await?.success().map(drop)
+    }
+
     /// git's answer to a question, which is its exit code.
     pub(crate) async fn holds(&self, arguments: &[&str]) -> Result<bool, GitError> {
         Ok(self.hear_either(arguments).await?.0)
@@ -254,6 +259,12 @@ impl WorkTree {
             return Err(if self.head().await? == draft.base { error } else { GitError::Moved });
         }
         self.head().await?.ok_or(GitError::Moved)
+    }
+
+    /// Whether the user has hooks, which a commit may run.
+    pub(crate) async fn has_hooks(&self) -> bool {
+        let places = self.places.clone();
+        disk::run(move |disk| places.hooks(disk).is_some()).await
     }
 
     /// Whether the repository said, when the run began, that it has no files.

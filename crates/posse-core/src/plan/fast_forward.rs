@@ -7,6 +7,8 @@ use crate::finalize::{Change, GitPath};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     pub paths: Vec<GitPath>,
+    /// Those of the paths that the first has.
+    pub existing: Vec<GitPath>,
     /// A repository within the repository is among them, in one of the two.
     pub repositories: bool,
 }
@@ -20,7 +22,11 @@ pub fn difference(said: &[u8]) -> Option<Difference> {
         let mut modes = modes.strip_prefix(b":")?.split(|byte| *byte == b' ');
         let (old, new) = (modes.next()?, modes.next()?);
         difference.repositories |= [old, new].contains(&&b"160000"[..]);
-        difference.paths.push(GitPath(words.next()?.to_vec()));
+        let path = GitPath(words.next()?.to_vec());
+        if old != b"000000" {
+            difference.existing.push(path.clone());
+        }
+        difference.paths.push(path);
     }
     Some(difference)
 }
@@ -86,14 +92,15 @@ mod tests {
 
     #[test]
     fn in_what_two_commits_differ() {
-        let expected = |names: &[&str], repositories| {
-            Some(Difference { paths: names.iter().map(|name| path(name)).collect(), repositories })
+        let expected = |names: &[&str], existing: &[&str], repositories| {
+            let paths = |names: &[&str]| names.iter().map(|name| path(name)).collect();
+            Some(Difference { paths: paths(names), existing: paths(existing), repositories })
         };
         for (said, expected) in [
-            ("", expected(&[], false)),
-            (":100644 100755 1 2 M\0a b\0:000000 120000 0 3 A\0c\nd\0", expected(&["a b", "c\nd"], false)),
-            (":000000 160000 0 1 A\0lib\0", expected(&["lib"], true)),
-            (":160000 000000 1 0 D\0lib\0", expected(&["lib"], true)),
+            ("", expected(&[], &[], false)),
+            (":100644 100755 1 2 M\0a b\0:000000 120000 0 3 A\0c\nd\0", expected(&["a b", "c\nd"], &["a b"], false)),
+            (":000000 160000 0 1 A\0lib\0", expected(&["lib"], &[], true)),
+            (":160000 000000 1 0 D\0lib\0", expected(&["lib"], &["lib"], true)),
             (":100644 100644 1 2 M\0", None),
             ("a\0b\0", None),
         ] {

@@ -272,15 +272,25 @@ fn users_configuration(disk: &Disk, environment: &Environment) -> Result<Vec<Ent
     Ok(git_config::read(&output.stdout))
 }
 
-/// The entries of one file, without what it includes.
+/// The entries of one file, without what it includes. Git is asked once for each content.
 fn entries(disk: &Disk, file: &Path) -> Result<Vec<Entry>, GitError> {
-    if read_file(disk, file).is_none() {
-        return Ok(Vec::new());
+    static KNOWN: Mutex<BTreeMap<PathBuf, (Vec<u8>, Vec<Entry>)>> = Mutex::new(BTreeMap::new());
+    let Some(text) = read_file(disk, file) else { return Ok(Vec::new()) };
+    if let Some((known, entries)) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(file)
+        && *known == text
+    {
+        return Ok(entries.clone());
     }
     let mut command = bare_git(&Environment::default());
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
     command.args(["config", "--no-includes", "--list", "-z", "--file"]).arg(file);
-    Ok(git_config::read(&succeed(disk, &mut command, "config")?))
+    let entries = git_config::read(&succeed(disk, &mut command, "config")?);
+    // If it was changed meanwhile, git may have read either.
+    if read_file(disk, file).as_ref() == Some(&text) {
+        let known = (text, entries.clone());
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), known);
+    }
+    Ok(entries)
 }
 
 /// A regular file, and nothing that could block or lead elsewhere.

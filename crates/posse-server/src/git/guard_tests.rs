@@ -93,7 +93,7 @@ impl Attacked {
             worktrees.commit_leftovers(worktree, &words(worktree)).await.unwrap();
             let merged = merge(&worktrees, worktree).await;
             assert!(matches!(merged, posse_core::plan::machine::MergeResult::Merged { .. }), "{merged:?}");
-            worktrees.done_with(&worktree.run).await.unwrap();
+            worktrees.done_with(std::slice::from_ref(&worktree.run)).await.unwrap();
         }
         assert_eq!(self.repo.read("b").unwrap(), "b of area\n2\n3\n4\nb of area\n");
         let tree = super::WorkTree::at(&self.repo.root).await.unwrap();

@@ -10,6 +10,9 @@ use super::guard::{Places, read_file};
 use super::{GitError, WorkTree, as_line, failed};
 use crate::disk::{self, Disk};
 
+/// How many names are tried for the repository's record of a work tree.
+const NAMES: u32 = 100;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefFile {
     At(String),
@@ -146,6 +149,53 @@ impl WorkTree {
             Ok(found.into_iter().map(|(root, directory)| (root, branch(&directory))).collect())
         };
         disk::run(list).await
+    }
+
+    /// Makes a work tree of ours without files, with a commit checked out and no branch, as `git worktree add --no-checkout`
+    /// does. An earlier call may have been interrupted. Returns `false` if it takes more than files: then git has to do it.
+    pub(crate) async fn add(&self, root: &Path, commit: &str) -> Result<bool, GitError> {
+        let commit = commit.to_owned();
+        let add = move |disk: &Disk, root: &Path, home: &Places| {
+            let (records, name) = (home.common.join("worktrees"), root.file_name().unwrap_or_default());
+            // Refs that are kept in another way; settings of single work trees, which git copies.
+            let more = [home.common.join("reftable"), home.common.join("config.worktree")];
+            if more.iter().any(|more| disk.exists(more)) || disk.exists(&home.directory.join("info/sparse-checkout")) {
+                return Ok(false);
+            }
+            let dot_git = root.join(".git");
+            let leads_there = |record: &Path| {
+                let text = read_file(disk, &record.join("gitdir"));
+                text.is_some_and(|text| text.trim_ascii_end() == dot_git.as_os_str().as_bytes())
+            };
+            for record in disk.read_dir(&records).into_iter().flatten().flatten() {
+                if leads_there(&record.path()) {
+                    disk.remove_dir_all(&record.path())?;
+                }
+            }
+            disk.create_dir_all(root)?;
+            disk.create_dir_all(&records)?;
+            for number in 0..NAMES {
+                let mut name = name.to_owned();
+                if number > 0 {
+                    name.push(number.to_string());
+                }
+                let record = records.join(name);
+                match disk.create_dir(&record) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                    made => made?,
+                }
+                let line = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
+                disk.write(&record.join("gitdir"), &line(&dot_git))?;
+                disk.write(&record.join("commondir"), b"../..\n")?;
+                disk.write(&record.join("HEAD"), format!("{commit}\n").as_bytes())?;
+                // Last, because by this file it is a work tree.
+                disk.write(&dot_git, &[b"gitdir: ", &line(&record)[..]].concat())?;
+                return Ok(true);
+            }
+            Ok(false)
+        };
+        let root = root.to_owned();
+        self.read(move |disk, home| add(disk, &root, home)).await?.map_err(failed("cannot make a work area"))
     }
 
     /// Removes a work tree of ours and the repository's record of it. What is in it goes by way of `trash`, a directory beside

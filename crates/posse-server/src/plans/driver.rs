@@ -16,6 +16,7 @@ use posse_core::plan::verdict::Judgement;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
 use tokio::sync::watch;
+use tokio::time::{Duration, Instant};
 
 use super::executor::{PlanWork, session_ended};
 use super::plan_file::{PlanFile, PlanFileError};
@@ -29,6 +30,9 @@ use crate::run::{Effects, Executor, SessionEnded, SpecFields, Stopping, Supervis
 
 type Driver = crate::run::Driver<PlanWork>;
 
+/// Merged work trees are removed so long after the start of a session: what it needs to begin comes first.
+const REMOVAL_DELAY: Duration = Duration::from_secs(1);
+
 /// State that only drivers of plans have.
 pub(crate) struct PlanLocal {
     file: PlanFile,
@@ -36,14 +40,16 @@ pub(crate) struct PlanLocal {
     write_due: bool,
     /// There is more to write than what is being written.
     file_behind: bool,
-    /// Sessions whose work is merged. Their work trees are removed while the next session works, or at the end.
+    /// Sessions whose work is merged. Their work trees are removed together while the next session works, or at the end.
     merged: Vec<machine::RunId>,
+    /// When the removal of these work trees is due.
+    removal: Option<Instant>,
 }
 
 impl PlanLocal {
     pub(super) async fn open(spec: &PlanSpec, state: &Path, run: &Run) -> Self {
         let file = PlanFile::open(&spec.file, state, run).await;
-        Self { file, write_due: false, file_behind: false, merged: Vec::new() }
+        Self { file, write_due: false, file_behind: false, merged: Vec::new(), removal: None }
     }
 }
 
@@ -51,8 +57,12 @@ impl PlanLocal {
 pub(crate) enum PlanWake {
     /// The plan's file was written, or not because it was edited.
     Written(Result<bool, PlanFileError>),
+    RemovalDue,
     /// A session has changed the copy of the plan that it was given.
-    CopyEdited { given: String, theirs: String },
+    CopyEdited {
+        given: String,
+        theirs: String,
+    },
 }
 
 impl Workflow for PlanWork {
@@ -162,9 +172,10 @@ impl Workflow for PlanWork {
                 }
             }
             Effect::StartSession { .. } => {
-                let effects = driver.spawn(effect).await;
-                driver.executor.remove_areas(std::mem::take(&mut driver.local.merged));
-                effects
+                if !driver.local.merged.is_empty() {
+                    driver.local.removal.get_or_insert(Instant::now() + REMOVAL_DELAY);
+                }
+                driver.spawn(effect).await
             }
             Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan => driver.spawn(effect).await,
             Effect::EndSession { run } => driver.end_session(&run).await,
@@ -249,12 +260,27 @@ impl Workflow for PlanWork {
     }
 
     async fn wait(local: &mut PlanLocal, _: &PlanLedger) -> PlanWake {
-        PlanWake::Written(local.file.written().await)
+        let due = local.removal;
+        let removal = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            written = local.file.written() => PlanWake::Written(written),
+            () = removal => PlanWake::RemovalDue,
+        }
     }
 
     async fn woken(driver: &mut Driver, wake: PlanWake) -> Effects<Self> {
         match wake {
             PlanWake::Written(written) => driver.plan_written(written).await,
+            PlanWake::RemovalDue => {
+                driver.local.removal = None;
+                driver.executor.remove_areas(std::mem::take(&mut driver.local.merged));
+                Ok(Vec::new())
+            }
             PlanWake::CopyEdited { given, theirs } => driver.copy_edited(given, theirs).await,
         }
     }

@@ -129,10 +129,8 @@ impl Executor<PlanWork> {
     pub(super) fn remove_areas(&self, merged: Vec<RunId>) {
         let Ok(worktrees) = self.work.worktrees.clone() else { return };
         crate::spawn(async move {
-            for run in merged {
-                if let Err(error) = worktrees.done_with(&run).await {
-                    tracing::debug!("the area of {run} stays for now: {error}");
-                }
+            if let Err(error) = worktrees.done_with(&merged).await {
+                tracing::debug!("merged work areas stay for now: {error}");
             }
         });
     }

@@ -175,10 +175,19 @@ struct Facts {
     /// A commit without submodules.
     simple: String,
     tree: (String, String),
-    /// A commit that was made here, behind its parent.
-    child: (String, String),
+    /// The last commit that was made of what a session left.
+    made: Option<OwnCommit>,
     /// The status of the work tree whose session ended last.
     seen: Option<(PathBuf, (Status, Draft))>,
+}
+
+/// A commit that was made here, of files that a session left.
+#[derive(Clone, Debug)]
+struct OwnCommit {
+    parent: String,
+    id: String,
+    /// In what the two differ, if that is certain: hooks may add to a commit.
+    difference: Option<Difference>,
 }
 
 /// Where one session works.
@@ -358,6 +367,9 @@ impl Worktrees {
 
     /// The difference of two commits, or trees.
     async fn changed(&self, from: &str, to: &str) -> Result<Difference> {
+        if let Some(difference) = self.made(from, to).and_then(|made| made.difference) {
+            return Ok(difference);
+        }
         let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to, "--"];
         let said = self.home.hear(&arguments).await?;
         Ok(difference(&said).ok_or_else(|| GitError::unexpected("diff-tree"))?)
@@ -378,6 +390,11 @@ impl Worktrees {
         let tree = self.home.ask(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?;
         self.facts().tree = (commit.to_owned(), tree.clone());
         Ok(tree)
+    }
+
+    /// The last commit that was made here, if it is the second and the first is its parent.
+    fn made(&self, parent: &str, id: &str) -> Option<OwnCommit> {
+        self.facts().made.clone().filter(|made| made.parent == parent && made.id == id)
     }
 
     fn facts(&self) -> MutexGuard<'_, Facts> {

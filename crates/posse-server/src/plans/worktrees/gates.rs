@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use super::merge::{PlannedMerge, at_fault};
 use super::outlived_checks::CHECK_OF;
 use super::record;
-use super::{Result, TaskWorktree, WorktreeError, Worktrees, text};
-use crate::disk::{self, Disk};
+use super::{Result, TaskWorktree, WorktreeError, Worktrees};
+use crate::disk;
 use crate::git;
 use posse_files::child::{self, ChildError, Leftovers};
 
@@ -178,10 +178,9 @@ impl Worktrees {
     /// The scratch work tree, with the files of a commit.
     async fn scratch_at(&self, commit: &str) -> Result<PathBuf> {
         let directory = self.scratch_directory();
-        if !disk::at(directory.join(".git"), Disk::exists).await {
+        {
             let _list = self.list.lock().await;
-            let arguments = ["worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach", "--"];
-            self.home.write_files(&[&arguments[..], &[text(&directory)?, commit]].concat()).await?;
+            self.make_empty(&directory, commit).await?;
         }
         // By force: changes that a command made to these files are no work.
         self.check_out(&directory, &["--force", "--detach", commit]).await?;

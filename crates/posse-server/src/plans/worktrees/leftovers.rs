@@ -1,10 +1,11 @@
 //! The end of the work on a task. What the session left uncommitted is committed for it, and the last commit is written
 //! down: what checks, validators or curious people leave in the work tree afterwards does not become part of the result.
 
-use posse_core::finalize::{Snapshot, Status, Step};
+use posse_core::finalize::{self, GitPath, Snapshot, Status, Step};
+use posse_core::plan::fast_forward::Difference;
 use posse_core::plan::file::Isolation;
 
-use super::{Result, TaskWorktree, WorktreeError, Worktrees, not_committed, nothing_of_the_users};
+use super::{OwnCommit, Result, TaskWorktree, WorktreeError, Worktrees, not_committed, nothing_of_the_users};
 use crate::finalize::{CommitRequest, Committed};
 use crate::git::{Draft, WorkTree};
 
@@ -66,8 +67,10 @@ impl Worktrees {
         let committed = self.commit_changes(&tree, worktree, message, &nothing, seen).await?;
         // Nothing was committed, for an unknown reason.
         let head = committed.head.ok_or_else(|| worktree.broken())?;
-        if let Some(parent) = committed.before.commit.filter(|parent| *parent != head) {
-            self.facts().child = (parent, head.clone());
+        if let Some(parent) = committed.before.commit.clone().filter(|parent| *parent != head) {
+            let is_certain = !committed.before.staged && !tree.has_hooks().await;
+            let difference = is_certain.then(|| difference(&committed.before, &nothing));
+            self.facts().made = Some(OwnCommit { parent, id: head.clone(), difference });
         }
         // What is committed on the work tree's branch is there already.
         if committed.before.branch.as_ref() != Some(&worktree.branch) {
@@ -92,4 +95,12 @@ impl Worktrees {
         self.home.ask(&["update-ref", "-m", "posse: the work of the session", &branch, head, &tip]).await?;
         Ok(())
     }
+}
+
+/// In what a commit of all that was found in a work tree differs from its parent.
+fn difference(before: &Status, nothing: &Snapshot) -> Difference {
+    let plan = finalize::plan(&before.changes, nothing, None);
+    let paths: Vec<GitPath> = plan.add.into_iter().chain(plan.remove).collect();
+    let was_there = |path: &&GitPath| before.changes.iter().any(|change| change.path == **path && !change.new);
+    Difference { existing: paths.iter().filter(was_there).cloned().collect(), paths, repositories: false }
 }

@@ -61,20 +61,24 @@ impl Worktrees {
         if let Some(parent) = directory.parent() {
             disk::at(parent, private).await?;
         }
-        if !disk::at(directory.join(".git"), Disk::exists).await {
-            // Without files yet: git locks the work tree until it has written them, and a killed git leaves it locked.
-            // Twice --force: an interrupted run may have left a record of this directory in git although it is gone.
-            let mut arguments = vec!["worktree", "add", "--quiet", "--no-checkout", "--force", "--force"];
-            let place = text(directory)?;
-            if self.home.last_of(&format!("refs/heads/{branch}")).await?.is_some() {
-                arguments.extend(["--", place, branch]);
-            } else {
-                arguments.extend(["--no-track", "-b", branch, "--", place, base]);
-            }
-            self.home.write_files(&arguments).await?;
-        }
+        self.make_empty(directory, base).await?;
         // By force, because half of the files may be there already.
-        self.check_out(directory, &["--force", branch]).await
+        let what = match self.home.last_of(&format!("refs/heads/{branch}")).await? {
+            Some(_) => vec!["--force", branch],
+            None => vec!["--force", "--no-track", "-b", branch, base],
+        };
+        self.check_out(directory, &what).await
+    }
+
+    /// Makes a work tree without files, unless there is one in this directory.
+    pub(super) async fn make_empty(&self, directory: &Path, commit: &str) -> Result<()> {
+        if disk::at(directory.join(".git"), Disk::exists).await || self.home.add(directory, commit).await? {
+            return Ok(());
+        }
+        // Without files yet: git locks the work tree until it has written them, and a killed git leaves it locked.
+        // Twice --force: an interrupted run may have left a record of this directory in git although it is gone.
+        let arguments = ["worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach", "--"];
+        Ok(self.home.write_files(&[&arguments[..], &[text(directory)?, commit]].concat()).await?)
     }
 
     /// Checks out files in a directory of ours that is a work tree, without a look at what is there.

@@ -13,7 +13,7 @@ use posse_core::plan::machine::{GateFailure, MergeResult};
 
 use super::{Gates, Result, TaskWorktree, WorktreeError, Worktrees};
 use crate::disk::{self, Disk};
-use crate::finalize::{TreeEntryKind, inspect, named, of_kind};
+use crate::finalize::{TreeEntryKind, inspect, named, of_kind, on_disk};
 use crate::git::{GitError, WorkTree};
 
 /// How often the branch may move while we merge into it.
@@ -92,8 +92,7 @@ impl Worktrees {
 
     /// How the user's branch and the work stand to each other.
     async fn ahead_behind(&self, tip: &str, final_commit: &str) -> Result<AheadBehind> {
-        let child = self.facts().child.clone();
-        if child == (tip.to_owned(), final_commit.to_owned()) {
+        if self.made(tip, final_commit).is_some() {
             return Ok(AheadBehind { behind: Vec::new(), ahead: vec![final_commit.to_owned()] });
         }
         let both = format!("{tip}...{final_commit}");
@@ -123,6 +122,7 @@ impl Worktrees {
         {
             both.tree = self.home.with_file_of(&both.tree, tip, file).await?;
             difference.paths.retain(|path| path != file);
+            difference.existing.retain(|path| path != file);
         }
         let mut arguments = vec!["commit-tree", &both.tree, "-p", tip, "-p", final_commit, "-m", message.trim_end()];
         let signs = ["config", "--type=bool", "--get", "commit.gpgSign"];
@@ -169,7 +169,7 @@ impl Worktrees {
             }
         }
         match checkout {
-            Some(checkout) => self.fast_forward_in(&checkout, planned, &difference.paths).await,
+            Some(checkout) => self.fast_forward_in(&checkout, planned, difference).await,
             None => {
                 let log = format!("posse: task {}", worktree.run.task);
                 let arguments = ["update-ref", "-m", &log, &self.target, &planned.result, &planned.onto];
@@ -194,21 +194,32 @@ impl Worktrees {
         &self,
         checkout: &WorkTree,
         planned: &PlannedMerge,
-        written: &[GitPath],
+        difference: &Difference,
     ) -> Result<FastForward> {
-        let place = checkout.root.display();
+        let (place, written) = (checkout.root.display(), &difference.paths);
         if let Some(what) = checkout.under_way().await {
             return Ok(FastForward::NotNow(format!("{what} is under way in {place}; finish it")));
         }
         let _alone = checkout.alone().await;
         checkout.unlocked().await?;
-        // Git looks too, before it writes. But it takes a file that the user has deleted for one that may come back.
+        // Git itself writes over nothing that is not committed. But it takes a file that the user has deleted for one that may
+        // come back.
+        if all_there(&checkout.root, difference.existing.clone()).await
+            && let Ok(done) = self.forward(checkout, planned).await
+        {
+            return Ok(done);
+        }
         let users = self.in_the_way(checkout, written).await?;
         if !users.is_empty() && !self.take_up(checkout, planned, written, &users).await? {
             let text =
                 "there are changes that are not committed, where it would write; commit them or put them elsewhere";
             return Ok(FastForward::NotNow(format!("in {place} {text}: {}", named(&users))));
         }
+        self.forward(checkout, planned).await
+    }
+
+    /// Has git take the checkout forward. It is an error if something is in the way.
+    async fn forward(&self, checkout: &WorkTree, planned: &PlannedMerge) -> Result<FastForward> {
         let arguments = [
             "merge",
             "--ff-only",
@@ -269,6 +280,16 @@ impl Worktrees {
         checkout.stage(None, of_kind(&found, TreeEntryKind::File), []).await?;
         Ok(true)
     }
+}
+
+/// Whether a work tree has all of these, and not by way of a link.
+async fn all_there(root: &Path, paths: Vec<GitPath>) -> bool {
+    let is_there = |disk: &Disk, root: &Path, path: &GitPath| {
+        let path = on_disk(root, path);
+        let directory = path.parent().unwrap_or(root);
+        disk.symlink_metadata(&path).is_ok() && disk.canonicalize(directory).is_ok_and(|real| real == directory)
+    };
+    disk::at(root, move |disk, root| paths.iter().all(|path| is_there(disk, root, path))).await
 }
 
 /// Only what git says about the work is the author's to mend: not that another git is in the way, or takes too long.

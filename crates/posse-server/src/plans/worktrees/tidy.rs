@@ -101,7 +101,7 @@ impl Worktrees {
             let _list = self.list.lock().await;
             // A merged work tree may have been removed while this sweep waited for the lock.
             if disk::at(&file, Disk::exists).await {
-                all.push(self.remove_or_keep(record, &tip, keeping, sweep, true).await?);
+                all.push(self.remove_or_keep(record, &tip, keeping, sweep).await?);
             }
         }
         let scratch = self.scratch_directory();
@@ -113,14 +113,34 @@ impl Worktrees {
         Ok(all)
     }
 
-    /// Removes the work tree of a session whose work is merged, while others may be at work. Returns it if it stays.
-    pub(crate) async fn done_with(&self, run: &RunId) -> Result<Option<Kept>> {
+    /// Removes the work trees of sessions whose work is merged, while others may be at work. What cannot go now stays, for
+    /// `clean`.
+    pub(crate) async fn done_with(&self, runs: &[RunId]) -> Result<()> {
+        let mut removed = Vec::new();
+        for run in runs {
+            let _list = self.list.lock().await;
+            // The user's checkout is swept at the end of the run, when no session works there.
+            let record = self.record(run).await?.filter(|record| record.in_place.is_none());
+            let (Some(record), tip) = (record, self.tip().await?) else { continue };
+            let last = self.home.last_of(&record.kept_at()).await?;
+            let stays = match self.why_kept(&record, last.as_deref(), &tip, false).await? {
+                None => self.remove_tree(&record.worktree.directory).await?,
+                why => why,
+            };
+            match stays {
+                Some(why) => tracing::debug!("the work area of {run} stays for now: {why}"),
+                None => removed.push((record, last)),
+            }
+        }
         let _list = self.list.lock().await;
-        // The user's checkout is swept at the end of the run, when no session works there.
-        let Some(record) = self.record(run).await?.filter(|record| record.in_place.is_none()) else { return Ok(None) };
-        let (tip, state) = (self.tip().await?, State::default());
-        let kept = self.remove_or_keep(record, &tip, &Keeping::of_unknown(&state), Sweep::Remove, false).await?;
-        Ok((kept.fate != Fate::Goes).then_some(kept))
+        let mut known = Vec::new();
+        for (record, last) in removed {
+            // `clean` may have been faster.
+            if disk::at(self.record_path(&record.worktree.run), Disk::exists).await {
+                known.push((record, last));
+            }
+        }
+        self.forget(&known).await
     }
 
     /// Removes a work tree that may go, and its record.
@@ -130,11 +150,10 @@ impl Worktrees {
         tip: &str,
         keeping: &Keeping<'_>,
         sweep: Sweep,
-        with_files: bool,
     ) -> Result<Kept> {
         // Before it is looked at: what comes on top meanwhile is not removed.
         let last = self.home.last_of(&record.kept_at()).await?;
-        let why = self.why_kept(&record, last.as_deref(), tip, with_files).await?;
+        let why = self.why_kept(&record, last.as_deref(), tip, true).await?;
         let mut why = why.or_else(|| keeping.waits(&record));
         let mut fate = match &why {
             Some(why) => self.fate(&record, why, keeping, sweep).await?,
@@ -142,7 +161,7 @@ impl Worktrees {
         };
         if fate == Fate::Goes
             && sweep == Sweep::Remove
-            && let Some(refused) = self.remove(&record, last.as_deref()).await?
+            && let Some(refused) = self.remove(record.clone(), last).await?
         {
             (why, fate) = (Some(refused), Fate::Needed);
         }
@@ -188,8 +207,8 @@ impl Worktrees {
         }
         // The session may have gone to a branch of its own, or to none.
         if let Some(head) = tree.head().await?
-            && !self.has(tip, &head).await?
             && !self.has(last.unwrap_or(tip), &head).await?
+            && !self.has(tip, &head).await?
         {
             return odd("what is checked out in it is not merged");
         }
@@ -230,28 +249,37 @@ impl Worktrees {
     }
 
     /// Removes a work tree, its ref and its record, unless it has changed. Returns why it stays.
-    async fn remove(&self, record: &WorktreeRecord, last: Option<&str>) -> Result<Option<Why>> {
+    async fn remove(&self, record: WorktreeRecord, last: Option<String>) -> Result<Option<Why>> {
         let remove = async {
             if record.in_place.is_none()
                 && let Some(why) = self.remove_tree(&record.worktree.directory).await?
             {
                 return Ok(Some(why));
             }
-            if let Some(last) = last {
-                // git compares the ref with this commit.
-                self.home.ask(&["update-ref", "-d", &record.kept_at(), last]).await?;
-            }
-            Ok(None)
+            self.forget(&[(record, last)]).await.map(|()| None)
         };
         match remove.await {
-            Ok(None) => {}
-            Err(WorktreeError::Git(error @ GitError::Failed { .. })) => return Ok(Some(Why::Odd(error.to_string()))),
-            stays => return stays,
+            Err(WorktreeError::Git(error @ GitError::Failed { .. })) => Ok(Some(Why::Odd(error.to_string()))),
+            stays => stays,
         }
-        let file = self.record_path(&record.worktree.run);
-        // Another call may have removed it too.
-        let removed = disk::at(&file, Disk::remove_file_if_exists).await;
-        removed.map(|()| None).map_err(WorktreeError::write(&file))
+    }
+
+    /// Removes the refs and the records of work trees that are gone.
+    async fn forget(&self, removed: &[(WorktreeRecord, Option<String>)]) -> Result<()> {
+        // git compares each ref with this commit.
+        let delete = |(record, last): &(WorktreeRecord, Option<String>)| {
+            Some(format!("delete {} {}\n", record.kept_at(), last.as_ref()?))
+        };
+        let refs: String = removed.iter().filter_map(delete).collect();
+        if !refs.is_empty() {
+            self.home.tell(&["update-ref", "--stdin"], refs.as_bytes()).await?;
+        }
+        for (record, _) in removed {
+            let file = self.record_path(&record.worktree.run);
+            // Another call may have removed it too.
+            disk::at(&file, Disk::remove_file_if_exists).await.map_err(WorktreeError::write(&file))?;
+        }
+        Ok(())
     }
 
     async fn remove_tree(&self, directory: &Path) -> Result<Option<Why>> {
