@@ -80,6 +80,8 @@ impl<W: Workflow> RunLedger<W> {
             RunEntry::Refused { id, denials } => drop(self.refused.insert(id.clone(), denials.clone())),
             RunEntry::Closed { report } => {
                 self.closed = true;
+                // One that was stopped while it waited waits no more.
+                self.waits = false;
                 self.report.clone_from(report);
             }
             RunEntry::Launched { id, agent, model, attempt, .. } => {
