@@ -1,4 +1,4 @@
-//! Sessions without a terminal, recorded from the real agents (`record_headless` of posse-testkit), and what is read in them.
+//! Sessions without a terminal, recorded from the real agents, and what is read in them.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

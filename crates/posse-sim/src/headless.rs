@@ -1,12 +1,10 @@
-//! Sessions without a terminal: the home of scripted ones, and the cases by which real ones are recorded.
+//! The home of scripted sessions without a terminal.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
-use crate::scenario::{Scenario, ScriptTurn};
+use crate::scenario::Scenario;
 pub use crate::session::SessionCall;
 
 /// The home of scripted sessions, with a `claude` that plays them.
@@ -95,67 +93,5 @@ impl ScriptedClaude {
     /// Returns the directory of a session, `$session` in its commands.
     pub fn session(&self, task: &str, number: u32) -> PathBuf {
         self.directory.join("sessions").join(format!("{task}.{number}"))
-    }
-}
-
-/// A recording of a real session.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HeadlessCase {
-    pub name: String,
-    /// The agent whose permissions the session gets.
-    #[serde(default = "coder")]
-    pub agent: String,
-    /// How often a failed request is repeated.
-    #[serde(default = "once")]
-    pub retries: u32,
-    /// Claude Code believes that it has a subscription, which has its own limits.
-    #[serde(default)]
-    pub subscribed: bool,
-    /// Only for Claude Code.
-    pub max_turns: Option<u32>,
-    /// The session is killed when the model waits at this gate.
-    pub killed_at: Option<String>,
-    #[serde(rename = "turn")]
-    turns: Vec<ScriptTurn>,
-}
-
-fn coder() -> String {
-    "coder".to_owned()
-}
-
-fn once() -> u32 {
-    1
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HeadlessFile {
-    case: Vec<HeadlessCase>,
-}
-
-impl HeadlessCase {
-    pub fn all() -> Vec<HeadlessCase> {
-        let file: Result<HeadlessFile, _> = toml::from_str(include_str!("../headless/cases.toml"));
-        file.unwrap_or_else(|error| panic!("{error}")).case
-    }
-
-    pub fn scenario(&self) -> Scenario {
-        Scenario::of(self.turns.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::ScenarioPlayer;
-
-    #[test]
-    fn every_case_can_be_played() {
-        let cases = HeadlessCase::all();
-        assert_eq!(cases.len(), 16);
-        for case in cases {
-            case.scenario().check_for(ScenarioPlayer::Model).unwrap();
-        }
     }
 }

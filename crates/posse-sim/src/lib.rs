@@ -10,7 +10,7 @@
 //!
 //! Behind the feature `testing`:
 //! - `conformance`: scenarios with the user's actions, by which posse's statuses are measured.
-//! - `headless`: homes for scripted sessions without a terminal, and cases for recordings of real ones.
+//! - `headless`: homes for scripted sessions without a terminal.
 
 pub mod agent;
 #[cfg(feature = "testing")]

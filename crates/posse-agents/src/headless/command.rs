@@ -16,9 +16,7 @@ pub(super) const FROM_STDIN: &str = "-";
 pub struct Asked<'a> {
     pub prompt: &'a str,
     pub model: Option<&'a str>,
-    /// Claude Code only; Codex cannot be limited.
-    pub max_turns: Option<u32>,
-    /// Claude Code only. It notices after the fact, so a little more may be spent.
+    /// Claude Code only; Codex cannot be limited. It notices after the fact, so a little more may be spent.
     pub max_budget_usd: Option<f64>,
 }
 
@@ -52,9 +50,6 @@ pub fn command_line(request: &Request<'_>, asked: &Asked<'_>) -> Result<Vec<Stri
     }
     match request.dialect {
         Dialect::Claude => {
-            if let Some(turns) = asked.max_turns {
-                arguments.extend(["--max-turns".into(), turns.to_string()]);
-            }
             if let Some(budget) = asked.max_budget_usd {
                 arguments.extend(["--max-budget-usd".into(), budget.to_string()]);
             }

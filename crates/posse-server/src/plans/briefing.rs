@@ -287,7 +287,7 @@ impl SessionOutline<'_> {
         let policy = self.rules.policy();
         let request = Request { dialect, sandbox: *sandbox, profile: self.profile, scope: &scope, policy: &policy };
         let model = self.model.map(|model| config.model(model));
-        let asked = Asked { prompt, model, max_turns: None, max_budget_usd: self.max_budget_usd };
+        let asked = Asked { prompt, model, max_budget_usd: self.max_budget_usd };
         let mut unset = self.provider.manifest.unset_for_sessions();
         unset.extend(config.env_strip.iter().cloned());
         let variables = [

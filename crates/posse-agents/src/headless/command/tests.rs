@@ -15,9 +15,9 @@ fn line(dialect: Dialect, asked: &Asked<'_>) -> Result<Vec<String>, FlagError> {
 
 #[test]
 fn the_prompt_is_not_among_the_arguments() {
-    let asked = Asked { prompt: "--help me", model: Some("opus"), max_turns: Some(3), max_budget_usd: Some(0.5) };
+    let asked = Asked { prompt: "--help me", model: Some("opus"), max_budget_usd: Some(0.5) };
     let claude = line(Dialect::Claude, &asked).unwrap();
-    let end = "--model opus --max-turns 3 --max-budget-usd 0.5 --output-format stream-json --verbose --print";
+    let end = "--model opus --max-budget-usd 0.5 --output-format stream-json --verbose --print";
     assert!(claude.join(" ").ends_with(end), "{claude:?}");
     assert_eq!(claude[0], "--allowedTools");
     let codex = line(Dialect::Codex, &asked).unwrap();
