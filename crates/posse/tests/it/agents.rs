@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
-use posse_testkit::files::{records, when, when_changed};
+use posse_testkit::files::{records, when};
 use serde_json::{Value, json};
 
 use crate::env;
@@ -21,7 +21,7 @@ pub(crate) fn count(log: &Path, event: &str) -> usize {
 #[track_caller]
 pub(crate) fn logged(log: &Path, event: &str, expected: usize) -> usize {
     let enough = || Some(count(log, event)).filter(|count| *count >= expected);
-    when_changed(log.parent().unwrap(), &format!("{expected} × {event}"), PATIENCE, enough)
+    when(&format!("{expected} × {event}"), enough)
 }
 
 #[track_caller]

@@ -13,7 +13,7 @@ use posse_core::screen::Size;
 use posse_sim::headless::ScriptedClaude;
 use posse_testkit::PATIENCE;
 use posse_testkit::docs::{self, Typed};
-use posse_testkit::files::{when, when_changed};
+use posse_testkit::files::when;
 use posse_testkit::git::{commit_all, copy_example};
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
@@ -140,7 +140,7 @@ impl Scene {
         assert!(self.shell("posse launch --name mole -- mole").status().unwrap().success());
         // It is written when there is something in it.
         let recorded = || fs::read_dir(self.env.paths().recordings()).ok()?.flatten().next();
-        when_changed(&self.env.paths().recordings(), "the recording", PATIENCE, recorded);
+        when("the recording", recorded);
     }
 
     fn shell(&self, line: &str) -> Command {
@@ -223,7 +223,7 @@ impl Scene {
     fn is_through(&self) {
         let defects = self.env.work().join("docs/defect-backlog");
         let is_empty = || fs::read_dir(&defects).unwrap().next().is_none().then_some(());
-        when_changed(&defects, "an empty backlog", PATIENCE, is_empty);
+        when("an empty backlog", is_empty);
     }
 
     /// In a window, which is left with Ctrl-].

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use posse_testkit::env::Ran;
-use posse_testkit::files::{records, when, when_changed};
+use posse_testkit::files::{records, when};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -139,7 +139,7 @@ impl Play {
     #[track_caller]
     fn until_recorded(&self, kind: &str, count: usize) -> Vec<Value> {
         let enough = || Some(self.records(kind)).filter(|records| records.len() >= count);
-        when_changed(self.log.parent().unwrap(), &format!("{count} × {kind}"), PATIENCE, enough)
+        when(&format!("{count} × {kind}"), enough)
     }
 
     /// Looks whenever the daemon tells something, until it is so. One that died is waited for.

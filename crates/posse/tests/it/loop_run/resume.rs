@@ -218,7 +218,7 @@ fn s_201_one_run_for_one_state_file() {
     followed.until("turn 1: analyst");
     let (id, path) = (play.id(), play.env.work().join(STATE));
     // The last thing written into it until the analyst answers.
-    when_changed(path.parent().unwrap(), "a prompt that was sent", PATIENCE, || {
+    when("a prompt that was sent", || {
         let sent = play.journal("sent").first()?["at"].clone();
         (play.state()?["in_flight"]["dispatched_at"] == sent).then_some(())
     });
@@ -301,7 +301,7 @@ fn s_201_one_run_for_one_project_whoever_drives_it() {
         let mut names = fs::read_dir(&tmp).unwrap().map(|entry| entry.unwrap().file_name());
         names.all(|name| !name.to_string_lossy().ends_with(".lock")).then_some(())
     };
-    when_changed(&tmp, "the end of the locks", PATIENCE, no_locks);
+    when("the end of the locks", no_locks);
 }
 
 /// The posse that drove a run was away, and another home has gone on with it from its state file: it is theirs now.
