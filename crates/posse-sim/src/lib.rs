@@ -3,24 +3,19 @@
 //!
 //! - [`scenario`]: the language that says what happens in each turn.
 //! - [`agent`]: a scripted agent that plays a scenario on a screen.
-//! - [`session`]: a scripted session that plays a scenario without a terminal.
 //! - [`model`]: a model server on loopback that plays a scenario over HTTP to a real agent.
 //! - [`home`]: homes in which real agents start unattended and talk to that server.
 //! - [`watched`]: a value that threads wait for.
 //!
 //! Behind the feature `testing`:
 //! - `conformance`: scenarios with the user's actions, by which posse's statuses are measured.
-//! - `headless`: homes for scripted sessions without a terminal.
 
 pub mod agent;
 #[cfg(feature = "testing")]
 pub mod conformance;
-#[cfg(feature = "testing")]
-pub mod headless;
 pub mod home;
 pub mod model;
 pub mod scenario;
-pub mod session;
 pub mod watched;
 
 pub use model::ModelServer;

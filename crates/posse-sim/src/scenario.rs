@@ -1,8 +1,7 @@
 //! The scenario language: what an agent or a model does in each turn, as TOML. README.md documents the format.
 //!
-//! A scripted agent plays a [`Scenario`] on a screen ([`crate::agent`]), a scripted session without a terminal
-//! ([`crate::session`]), and a scripted model over HTTP to a real agent ([`crate::model`]). All understand the same
-//! steps, except for a few that need a screen, a report or a connection.
+//! A scripted agent plays a [`Scenario`] on a screen ([`crate::agent`]), and a scripted model over HTTP to a real agent
+//! ([`crate::model`]). Both understand the same steps, except for a few that need a screen or a connection.
 
 mod step;
 
@@ -13,8 +12,8 @@ use posse_core::review_loop::Key;
 use serde::Deserialize;
 
 pub use step::{
-    AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ServiceFailure,
-    SessionReport, SessionResult, Spoken, Thought, ToolUse,
+    AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ServiceFailure, Spoken,
+    Thought, ToolUse,
 };
 #[cfg(feature = "testing")]
 pub(crate) use step::{OneOrSeveral, duration, word_or_table};
@@ -59,8 +58,7 @@ pub struct ScriptTurn {
     pub on: Option<String>,
     /// Plays only for prompts of the review loop that ask for this answer.
     pub key: Option<Key>,
-    /// Plays only for these prompts among those that ask for the same answer, or for these sessions of a task, counted
-    /// from 1. Empty means all.
+    /// Plays only for these prompts among those that ask for the same answer, counted from 1. Empty means all.
     #[serde(deserialize_with = "step::numbers")]
     pub nth: Vec<usize>,
     /// Accepts the prompt and does nothing.
@@ -115,7 +113,6 @@ impl Default for LoopPlay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioPlayer {
     Agent,
-    Session,
     Model,
 }
 
@@ -126,7 +123,6 @@ pub enum ScenarioError {
     Text(#[from] toml::de::Error),
     #[error("turn {turn}, step {step}: a scripted {} cannot play `{name}`", match player {
         ScenarioPlayer::Agent => "agent",
-        ScenarioPlayer::Session => "session",
         ScenarioPlayer::Model => "model",
     })]
     Player { turn: usize, step: usize, name: &'static str, player: ScenarioPlayer },
@@ -146,7 +142,7 @@ impl Scenario {
     pub fn check_for(&self, player: ScenarioPlayer) -> Result<(), ScenarioError> {
         for (turn, steps) in self.turns.iter().enumerate() {
             for (step, one) in steps.steps.iter().enumerate() {
-                if let Some((name, _)) = one.needs().filter(|(_, players)| !players.contains(&player)) {
+                if let Some((name, _)) = one.needs().filter(|(_, needed)| *needed != player) {
                     return Err(ScenarioError::Player { turn: turn + 1, step: step + 1, name, player });
                 }
             }
@@ -155,20 +151,14 @@ impl Scenario {
     }
 
     /// Selects the turn for a prompt. A turn with conditions plays if all of them hold; otherwise turns without
-    /// conditions play in order, and the last one repeats. `key` is what the prompt asks for in the review loop, and
-    /// `nth` how often it was asked for; `in_order` is the number of unconditional turns played before.
-    pub(crate) fn turn_for(
-        &self,
-        prompt: &str,
-        key: Option<Key>,
-        nth: Option<u32>,
-        in_order: usize,
-    ) -> Option<&ScriptTurn> {
-        let nth = nth.and_then(|nth| usize::try_from(nth).ok());
+    /// conditions play in order, and the last one repeats. `asked` is what the prompt asks for in the review loop, and how
+    /// often it was asked for; `in_order` is the number of unconditional turns played before.
+    pub(crate) fn turn_for(&self, prompt: &str, asked: Option<(Key, u32)>, in_order: usize) -> Option<&ScriptTurn> {
+        let nth = asked.and_then(|(_, nth)| usize::try_from(nth).ok());
         let fits = |turn: &&ScriptTurn| {
             turn.is_conditional()
                 && turn.on.as_ref().is_none_or(|on| prompt.contains(on))
-                && turn.key.is_none_or(|wanted| key == Some(wanted))
+                && turn.key.is_none_or(|wanted| asked.is_some_and(|(key, _)| key == wanted))
                 && (turn.nth.is_empty() || nth.is_some_and(|nth| turn.nth.contains(&nth)))
         };
         let mut plain = self.turns.iter().filter(|turn| !turn.is_conditional());

@@ -4,7 +4,7 @@
 //! processes, sockets and all, when the value goes. [`http`] is a second, tiny client, so that tests do not judge
 //! the command line by itself. [`bench`] is the benchmark, run by the program of that name; see docs/bench.md.
 //! [`agents`] are the real ones; the crate `posse-sim` has the scripted models they talk to; see this crate's README. [`headless`] runs them without a
-//! terminal.
+//! terminal, and [`scripted_claude`] plays such sessions.
 
 pub mod agents;
 pub mod bench;
@@ -16,6 +16,7 @@ pub mod git;
 pub mod headless;
 pub mod http;
 pub mod process;
+pub mod scripted_claude;
 pub mod seat;
 pub mod slow_disk;
 pub mod stream;

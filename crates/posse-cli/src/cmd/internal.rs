@@ -79,20 +79,16 @@ fn file(path: &Path) -> Result<File, Error> {
 /// Play a scripted agent
 #[derive(Debug, clap::Args)]
 pub(crate) struct ActorArgs {
-    /// The scenario, a TOML file, or the home of sessions without a terminal, a directory
+    /// The scenario, a TOML file
     scenario: PathBuf,
-    /// The arguments of the agent it plays. A scenario has all that it needs; a session records them
+    /// The arguments of the agent it plays. A scenario has all that it needs
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    arguments: Vec<String>,
+    _arguments: Vec<String>,
 }
 
-/// Plays a scripted agent in this terminal, or a scripted session. For the demo and for tests.
+/// Plays a scripted agent in this terminal. For the demo and for tests.
 pub(crate) fn actor(args: &ActorArgs) -> Result<Exit, Error> {
     let shown = args.scenario.display();
-    if args.scenario.is_dir() {
-        let code = posse_sim::session::run(&args.scenario, &args.arguments);
-        std::process::exit(code.map_err(Error::io(format!("cannot play {shown}")))?.into());
-    }
     let text = text_file::read_argument(&args.scenario).map_err(Error::io(format!("cannot read {shown}")))?;
     let scenario = Scenario::parse(&text).map_err(|error| Error::usage(format!("{shown}: {error}")))?;
     let code = posse_sim::agent::run(scenario).map_err(|error| Error::failed(error.to_string()))?;

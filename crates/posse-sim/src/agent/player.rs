@@ -276,7 +276,6 @@ impl<H: AgentHost> ScriptedAgent<H> {
                 self.emit(&AgentEffect::Write { path: self.fill(&write.path).into(), bytes })
             }
             ScriptStep::Answer(answer) => self.answer(&answer),
-            ScriptStep::Print(text) => self.emit(&AgentEffect::Print(text)),
             ScriptStep::Fail(failure) => {
                 let message = failure.message.as_deref().map(|message| self.fill(message));
                 self.fail(self.scenario.look.failure(&failure, message))
@@ -287,8 +286,8 @@ impl<H: AgentHost> ScriptedAgent<H> {
                 Err(AgentCut::Kill(signal))
             }
             ScriptStep::Exit(code) => Err(AgentCut::Exit(code.into())),
-            // `Scenario::check_for` rejects these for an agent.
-            ScriptStep::WaitFor(_) | ScriptStep::Report(_) | ScriptStep::Result(_) => Ok(()),
+            // `Scenario::check_for` rejects it for an agent.
+            ScriptStep::WaitFor(_) => Ok(()),
         }
     }
 

@@ -54,12 +54,12 @@ impl<H: AgentHost> ScriptedAgent<H> {
     /// Returns the steps for a prompt, or `None` if the agent has to ignore it.
     pub(super) fn steps_for(&mut self, prompt: &str) -> Result<Option<Vec<ScriptStep>>, AgentCut> {
         self.note_request(prompt)?;
-        let key = self.memory.request.as_ref().map(|request| request.key);
-        let turn = self.scenario.turn_for(prompt, key, key.map(|_| self.memory.nth), self.turns_in_order);
+        let asked = self.memory.request.as_ref().map(|request| (request.key, self.memory.nth));
+        let turn = self.scenario.turn_for(prompt, asked, self.turns_in_order);
         self.turns_in_order += usize::from(turn.is_some_and(|turn| !turn.is_conditional()));
         Ok(match turn {
             Some(turn) => (!turn.ignore).then(|| turn.steps.clone()),
-            None if self.scenario.play == PlayKind::Loop && key.is_some() => {
+            None if self.scenario.play == PlayKind::Loop && asked.is_some() => {
                 Some(usual_steps(&self.scenario.review_loop))
             }
             None => Some(vec![ScriptStep::say("You said: {prompt}")]),

@@ -1,5 +1,5 @@
 //! Wraps text into rows, and keeps the conversation so far. A row has no control characters, so that scenarios and prompts
-//! cannot control the terminal; only `print` steps can.
+//! cannot control the terminal.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -83,13 +83,7 @@ impl<'a> ReplyPlayer<'a> {
                 return Err(ReplyCut::Failed);
             }
             // `Scenario::check_for` rejects these for a model.
-            ScriptStep::Print(_)
-            | ScriptStep::Ask(_)
-            | ScriptStep::Answer(_)
-            | ScriptStep::Crash(_)
-            | ScriptStep::Exit(_)
-            | ScriptStep::Report(_)
-            | ScriptStep::Result(_) => {}
+            ScriptStep::Ask(_) | ScriptStep::Answer(_) | ScriptStep::Crash(_) | ScriptStep::Exit(_) => {}
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(asked: &ModelRequest, wanted: &CommandUse) -> ToolUse {
 }
 
 pub(crate) fn write(asked: &ModelRequest, wanted: &FileWrite) -> ToolUse {
-    let FileWrite { path, text, .. } = wanted;
+    let FileWrite { path, text } = wanted;
     let offers = |name| asked.offers(name).is_some();
     if offers("Write") {
         return offered_way(asked, "Write", json!({ "file_path": path, "content": text }));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn file_uses_the_tool_that_is_offered() {
-        let wish = FileWrite { path: "/a".into(), text: "b\nc\n".into(), commit: false };
+        let wish = FileWrite { path: "/a".into(), text: "b\nc\n".into() };
         assert_eq!(write(&offering(&[("Write", false)]), &wish).input["file_path"], "/a");
         let relative = FileWrite { path: "a".into(), ..wish.clone() };
         let there = ModelRequest { directory: Some("/project".into()), ..offering(&[("write_file", false)]) };

@@ -33,8 +33,6 @@ pub enum ScriptStep {
     /// Does nothing. The agent is busy, but nothing moves.
     #[serde(deserialize_with = "duration")]
     Pause(Duration),
-    /// Sends text to the terminal as it is.
-    Print(String),
     /// Opens a dialog. If the user accepts, the turn continues; otherwise the turn ends as interrupted.
     #[serde(deserialize_with = "question")]
     Ask(Box<AgentQuestion>),
@@ -42,27 +40,19 @@ pub enum ScriptStep {
     Answer(AgentAnswer),
     Crash(i32),
     Exit(u8),
-    /// Waits until the test releases this gate. For models a released gate stays open.
+    /// Waits until the test releases this gate. A released gate stays open.
     WaitFor(String),
-    /// Writes the report that a session of a plan or of the backlog has to give.
-    #[serde(deserialize_with = "report")]
-    Report(SessionReport),
-    Result(SessionResult),
 }
 
 impl ScriptStep {
-    /// Returns the name of the step and the players that understand it, unless all do.
-    pub(super) fn needs(&self) -> Option<(&'static str, &'static [ScenarioPlayer])> {
-        use ScenarioPlayer::{Agent, Model, Session};
+    /// Returns the name of the step and the player that it needs, unless both understand it.
+    pub(super) fn needs(&self) -> Option<(&'static str, ScenarioPlayer)> {
         match self {
-            ScriptStep::Ask(_) => Some(("ask", &[Agent])),
-            ScriptStep::Answer(_) => Some(("answer", &[Agent])),
-            ScriptStep::Crash(_) => Some(("crash", &[Agent])),
-            ScriptStep::Exit(_) => Some(("exit", &[Agent, Session])),
-            ScriptStep::Print(_) => Some(("print", &[Agent, Session])),
-            ScriptStep::Report(_) => Some(("report", &[Session])),
-            ScriptStep::Result(_) => Some(("result", &[Session])),
-            ScriptStep::WaitFor(_) => Some(("wait_for", &[Model, Session])),
+            ScriptStep::Ask(_) => Some(("ask", ScenarioPlayer::Agent)),
+            ScriptStep::Answer(_) => Some(("answer", ScenarioPlayer::Agent)),
+            ScriptStep::Crash(_) => Some(("crash", ScenarioPlayer::Agent)),
+            ScriptStep::Exit(_) => Some(("exit", ScenarioPlayer::Agent)),
+            ScriptStep::WaitFor(_) => Some(("wait_for", ScenarioPlayer::Model)),
             _ => None,
         }
     }
@@ -103,9 +93,6 @@ pub struct ToolUse {
     pub output: Option<String>,
     #[serde(default, rename = "for", deserialize_with = "duration")]
     pub time: Duration,
-    /// A session reports that the tool was not allowed.
-    #[serde(default)]
-    pub refused: bool,
 }
 
 fn shell_tool() -> String {
@@ -114,7 +101,7 @@ fn shell_tool() -> String {
 
 impl ToolUse {
     pub fn new(name: &str, input: Value) -> ToolUse {
-        ToolUse { name: name.to_owned(), input, output: None, time: Duration::ZERO, refused: false }
+        ToolUse { name: name.to_owned(), input, output: None, time: Duration::ZERO }
     }
 
     pub(crate) fn shell(command: String, output: Option<String>, time: Duration) -> ToolUse {
@@ -142,35 +129,6 @@ pub struct CommandUse {
 pub struct FileWrite {
     pub path: String,
     pub text: String,
-    #[serde(default)]
-    pub commit: bool,
-}
-
-/// The report of a session. `fields` are added to those every report has, or replace them.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct SessionReport {
-    pub status: String,
-    #[serde(default)]
-    pub message: String,
-    #[serde(flatten)]
-    pub fields: BTreeMap<String, Value>,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SessionResult {
-    pub text: String,
-    /// In USD; `nan` if the session does not know it.
-    pub cost: f64,
-    pub turns: u32,
-    pub error: bool,
-    pub code: u8,
-}
-
-impl Default for SessionResult {
-    fn default() -> SessionResult {
-        SessionResult { text: "done".to_owned(), cost: 0.25, turns: 2, error: false, code: 0 }
-    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -375,12 +333,6 @@ fn question<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<AgentQuest
 fn answer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AgentAnswer, D::Error> {
     word_or_table(deserializer, "a text, or a table", |text| {
         Ok(AgentAnswer { text: Some(text.to_owned()), ..AgentAnswer::default() })
-    })
-}
-
-fn report<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionReport, D::Error> {
-    word_or_table(deserializer, "a status, or a table", |status| {
-        Ok(SessionReport { status: status.to_owned(), message: "done".to_owned(), fields: BTreeMap::new() })
     })
 }
 

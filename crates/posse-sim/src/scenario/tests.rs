@@ -33,17 +33,15 @@ fn each_player_rejects_the_steps_of_the_others() {
             Scenario::parse(&format!("[[turn]]\n[[turn]]\nsteps = [{{ say = 'x' }}, {{ {step} }}]")).unwrap();
         scenario.check_for(player).map_err(|error| error.to_string())
     };
-    use ScenarioPlayer::{Agent, Model, Session};
+    use ScenarioPlayer::{Agent, Model};
     for (step, players) in [
-        ("say = 'x'", &[Agent, Session, Model][..]),
-        ("run = { command = 'ls' }", &[Agent, Session, Model]),
+        ("say = 'x'", &[Agent, Model][..]),
+        ("run = { command = 'ls' }", &[Agent, Model]),
         ("ask = { kind = 'startup' }", &[Agent]),
         ("crash = 9", &[Agent]),
-        ("wait_for = 'x'", &[Session, Model]),
-        ("print = 'x'", &[Agent, Session]),
-        ("report = 'completed'", &[Session]),
+        ("wait_for = 'x'", &[Model]),
     ] {
-        for player in [Agent, Session, Model] {
+        for player in [Agent, Model] {
             assert_eq!(check(step, player).is_ok(), players.contains(&player), "{step} {player:?}");
         }
     }
@@ -89,12 +87,10 @@ steps = [{ say = "last" }]
         ("hello", None, 0, "3"),
         ("hello deploy", Some((Tester, 5)), 0, "2"),
     ] {
-        let turn = scenario
-            .turn_for(prompt, asked.map(|(key, _)| key), asked.map(|(_, nth)| nth), in_order)
-            .map(|turn| turn.steps.clone());
+        let turn = scenario.turn_for(prompt, asked, in_order).map(|turn| turn.steps.clone());
         assert_eq!(turn, Some(vec![ScriptStep::say(expected)]), "{prompt} {asked:?} after {in_order}");
     }
     let conditional = Scenario { turns: scenario.turns[..1].to_vec(), ..scenario };
-    assert_eq!(conditional.turn_for("x", None, None, 0), None);
-    assert_eq!(Scenario::default().turn_for("x", None, None, 0), None);
+    assert_eq!(conditional.turn_for("x", None, 0), None);
+    assert_eq!(Scenario::default().turn_for("x", None, 0), None);
 }

@@ -120,7 +120,7 @@ impl Stage {
                     format!("cat > '{part_file}' <<'ANSWER' && mv -f '{part_file}' '{path}'\n{}\nANSWER", part.answer);
                 ScriptStep::Run(CommandUse { command, escalated: true, ..CommandUse::default() })
             }
-            By::Tool => ScriptStep::Write(FileWrite { path, text: format!("{}\n", part.answer), commit: false }),
+            By::Tool => ScriptStep::Write(FileWrite { path, text: format!("{}\n", part.answer) }),
         }
     }
 

@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 
 use crate::env;
 use crate::project::{Project, ended_with, said, says, spawned};
-use crate::steps::{DONE, FINE, ask, commit, end, limited, reports, result, wait_for};
+use crate::steps::{DONE, FINE, ask, commit, either, end, limited, reports, wait_for};
 
 /// A planner that does what it is told: one task, named after the item.
-pub(crate) const PLANNER: &str = r##"{ run = { command = '''
+pub(crate) const PLANNER: &str = r##"
 design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
 case $POSSE_ITEM in *bug*) kind=defect;; *) kind=feature;; esac
 mkdir -p docs/plans .posse/plans
@@ -44,10 +44,10 @@ sections:
         agent: coder
         target_acs: [AC1]
 EOF
-''' } }, { report = { status = "completed", message = "planned" } },"##;
-const VERIFIED: &str =
-    r#"{ result = { text = "[PASS] S1: tried, gone\n[PASS] AC1: tried, holds\n**Verdict: PASS**" } },"#;
-const WANTING: &str = r#"{ result = { text = "[FAIL] S1: it is still there\n**Verdict: FAIL**" } },"#;
+report '"status":"completed","message":"planned"'
+"##;
+const VERIFIED: &str = "text='\"[PASS] S1: tried, gone\\n[PASS] AC1: tried, holds\\n**Verdict: PASS**\"'\n";
+const WANTING: &str = "text='\"[FAIL] S1: it is still there\\n**Verdict: FAIL**\"'\n";
 
 /// A project with one commit and a backlog.
 pub(crate) struct Scene(Project);
@@ -94,8 +94,7 @@ impl Scene {
     /// The same, however often it is planned anew: each time with another result.
     fn does_again_and_again(&self, item: &str) {
         let work = commit(item, "{number}") + DONE;
-        let turns = format!("[[turn]]\nnth = [1, 3, 5, 7]\nsteps = [{work}]\n[[turn]]\nsteps = [{FINE}]\n");
-        self.claude.play_turns(&format!("do-{item}"), &turns);
+        self.claude.play(&format!("do-{item}"), either("[ $((number % 2)) = 1 ]", &work, FINE));
     }
 
     fn environment(&self) -> Value {
@@ -357,7 +356,7 @@ fn an_idle_pipeline_wakes_nobody() {
 fn t98_when_nothing_works_it_stops_and_nothing_is_touched() {
     let items = ["1-more", "2-more", "3-more", "4-more", "5-more"];
     let scene = Scene::new(&items);
-    scene.claude.play("plan", result("error = true, code = 1, text = \"\", cost = 0"));
+    scene.claude.play("plan", "error=true code=1 text='\"\"' cost=0\n");
     let id = scene.begin(&json!({}));
     let reason = scene.ends_as(&id, "circuit_open");
     assert!(reason.contains("1-more, 2-more, 3-more"), "{reason}");

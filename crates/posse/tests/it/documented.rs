@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use posse_core::screen::Size;
-use posse_sim::headless::ScriptedClaude;
 use posse_testkit::PATIENCE;
 use posse_testkit::docs::{self, Typed};
 use posse_testkit::files::when;
 use posse_testkit::git::{commit_all, copy_example};
+use posse_testkit::scripted_claude::ScriptedClaude;
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Signal, kill_process};
 
 use crate::cli::pid;
 use crate::env;
-use crate::steps::{DONE, ask, commit, end, reports};
+use crate::steps::{DONE, ask, commit, either, end, reports};
 
 /// What ends otherwise than with 0, and why.
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
@@ -67,7 +67,7 @@ impl Scene {
     fn agents(&self) {
         let posse = self.env.posse_path();
         std::os::unix::fs::symlink(posse, self.outside.join("bin/posse")).unwrap();
-        let plans = ScriptedClaude::install(&self.outside.join("plans"), self.env.posse_path());
+        let plans = ScriptedClaude::install(&self.outside.join("plans"));
         // With the check that the sample asks for.
         plans.play(
             "1.1",
@@ -117,14 +117,13 @@ impl Scene {
     fn backlog(&self) {
         copy_example(&self.env.work());
         assert!(self.env.shell("git add -A && git commit -q -m example").status().unwrap().success());
-        let claude = ScriptedClaude::install(&self.outside.join("plans"), self.env.posse_path());
+        let claude = ScriptedClaude::install(&self.outside.join("plans"));
         claude.play("plan", PLANNER);
         claude.play("verify", VERIFIER);
         // Whoever comes second looks at the work of the first.
         let work = commit("work-{number}", "done") + DONE;
         let judge = end("[PASS] it is there\n**Verdict: PASS**");
-        claude
-            .play_turns("1.1", &format!("[[turn]]\nnth = [1, 3, 5]\nsteps = [{work}]\n[[turn]]\nsteps = [{judge}]\n"));
+        claude.play("1.1", either("[ $((number % 2)) = 1 ]", &work, &judge));
     }
 
     /// The agent that is taught there, by the very manifest that stands there.
@@ -249,7 +248,6 @@ sections:
 
 /// What it is asked stands in the last word: where the design and the plan go, and which criteria there are.
 pub(crate) const PLANNER: &str = r##"
-{ run = { command = '''
 asked=$(cat)
 of() { printf '%s\n' "$asked" | sed -n "$1" | head -n 1; }
 design=$(of 's/.*Write the design document \([^:]*\):.*/\1/p') plan=$(of 's/.*Write the plan \([^,]*\),.*/\1/p')
@@ -270,18 +268,15 @@ sections:
         target_acs: [$(printf '%s\n' "$asked" | sed -n 's/^\(AC[0-9]*\): .*/\1,/p' | sort -u | tr -d '\n')]
         description: As the design says.
 END
-''' } },
-{ report = { status = "completed", message = "planned" } },
+report '"status":"completed","message":"planned"'
 "##;
 /// Says of every point that it is as it should be.
 const VERIFIER: &str = r#"
-{ run = { command = '''
-for point in $(sed -n 's/^\(AC[0-9]*\|S[0-9]*\): .*/\1/p' | sort -u); do
+verdict=$(for point in $(sed -n 's/^\(AC[0-9]*\|S[0-9]*\): .*/\1/p' | sort -u); do
   echo "[PASS] $point: tried"
 done
-echo '**Verdict: PASS**'
-''' } },
-{ result = { text = "{output}" } },
+echo '**Verdict: PASS**')
+text=$(json "$verdict")
 "#;
 
 /// One test for each document, and each document has one.

@@ -30,7 +30,7 @@ cat > tests/count.test <<'END'
 [ \"$(./notes count)\" = 1 ]
 END
 ";
-const PASS: &str = r#"{ result = { text = "[PASS] tests/run passes\n**Verdict: PASS**" } },"#;
+const PASS: &str = "text='\"[PASS] tests/run passes\\n**Verdict: PASS**\"'\n";
 
 #[test]
 fn it_is_in_order_and_its_tests_pass() {

@@ -7,7 +7,7 @@ use posse_testkit::git::git;
 use crate::has_in_order;
 use crate::plan_run::{ONE, Scene, TWO, one};
 use crate::project::{ended, ended_with, says};
-use crate::steps::{DONE, FINE, ask, commit, limited, refused, reports, say, uses, wait_for};
+use crate::steps::{DONE, FINE, ask, commit, end, limited, refused, reports, say, uses, wait_for};
 
 /// One task that fails at once, and one that needs it.
 const NEEDS: &str = "\
@@ -23,14 +23,14 @@ sections:
 fn every_end_has_its_code() {
     let done: &str = &(commit("a", "alpha") + DONE);
     let fails = |message| reports("failed", message);
-    let warned = r#"{ result = { text = "[WARN] a could be better\n**Verdict: WARN**" } },"#;
+    let warned = end("[WARN] a could be better\n**Verdict: WARN**");
     let validated = one("validation: {enabled: true}");
     let broken = one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s");
     let once = one("max_attempts_default: 1");
     let pause = "paused: sessions failed one after the other; one more is tried in 1 min";
     for (name, plan, options, plays, code, word) in [
         ("verified", ONE, &[][..], &[("t", done)][..], 0, "verified: every task is done"),
-        ("with warnings", &validated, &[], &[("t.1", done), ("t.2", warned)], 0, "completed with warnings"),
+        ("with warnings", &validated, &[], &[("t.1", done), ("t.2", warned.as_str())], 0, "completed with warnings"),
         ("a task failed", &once, &[], &[("t", fails("it is too hard").as_str())], 1, "it is too hard"),
         (
             "out of money",

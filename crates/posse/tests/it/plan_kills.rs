@@ -15,7 +15,7 @@ use posse_testkit::{TestEnv, env, process};
 
 use crate::kills::{Killable, Random, kill_daemon, until_killed};
 use crate::plan_run::Scene;
-use crate::steps::{DONE, ask, commit, end, say, sh};
+use crate::steps::{DONE, ask, commit, either, end, say, sh};
 
 const PLAN: &str = "\
 # Kept by hand.
@@ -59,15 +59,15 @@ fn plays(scene: &Scene) {
     scene.claude.play("first", adds + &work("first"));
     // Until it has its answer.
     let asks = sh("sleep 0.1") + &ask("Which colour?");
-    scene.claude.play_turns("asks", &told("blue of course", &work("asks"), &asks));
+    scene.claude.play("asks", told("blue of course", &work("asks"), &asks));
     // A validator is told what was reported; who works is told to report.
     let judges = sh("sleep 0.1") + &end("[PASS] fine\n**Verdict: PASS**");
-    scene.claude.play_turns("judged", &told("result.json", &work("judged"), &judges));
+    scene.claude.play("judged", told("result.json", &work("judged"), &judges));
 }
 
-/// The turns of a session that does one thing if its prompt has these words, and otherwise another.
+/// A session that does one thing if its prompt has these words, and otherwise another.
 fn told(words: &str, then: &str, otherwise: &str) -> String {
-    format!("[[turn]]\non = '{words}'\nsteps = [{then}]\n[[turn]]\nsteps = [{otherwise}]\n")
+    either(&format!("grep -qF '{words}' \"$session/prompt\""), then, otherwise)
 }
 
 /// What the user has that is not committed, to the byte.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::plan_run::{ONE, Scene, TWO, one};
 use crate::project::{ended, said, says};
-use crate::steps::{DONE, FINE, commit, reports, result, say, wait_for};
+use crate::steps::{DONE, FINE, commit, reports, say, wait_for};
 
 impl Scene {
     fn usage(&self, arguments: &[&str]) -> Value {
@@ -62,8 +62,8 @@ fn t74_t75_t76_every_session_is_counted() {
     let scene = Scene::new(&one("validation: {enabled: true}"));
     scene.claude.gate("gate");
     scene.claude.play("t.1", say("thinking") + &wait_for("gate"));
-    scene.claude.play("t.2", reports("completed", "and did nothing") + &result("cost = 0.5"));
-    scene.claude.play("t.3", commit("a", "good") + DONE + &result("cost = nan"));
+    scene.claude.play("t.2", reports("completed", "and did nothing") + "cost=0.5\n");
+    scene.claude.play("t.3", commit("a", "good") + DONE + "cost=null\n");
     scene.claude.play("t.4", FINE);
     let run = scene.begin_until(&[], "t", 1);
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
@@ -108,7 +108,8 @@ fn a_session_without_money_costs_no_attempt() {
     let scene = Scene::new(&ONE.replace("name: One", "name: One, budget_limit_usd: 1"));
     scene.claude.play(
         "t",
-        r#"{ print = '{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":3,"total_cost_usd":1.01,"usage":{"input_tokens":1,"output_tokens":1}}' }, { print = "\n" }, { exit = 1 }"#,
+        r#"emit '{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":3,"total_cost_usd":1.01,"usage":{"input_tokens":1,"output_tokens":1}}'
+        exit 1"#,
     );
     scene.runs(2, 1, &[]);
     assert_eq!(scene.record("t").attempts, 0);

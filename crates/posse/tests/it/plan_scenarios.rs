@@ -5,10 +5,11 @@ use std::fs;
 use posse_api::PlanView;
 use posse_testkit::files::when;
 use posse_testkit::{env, process};
+use serde_json::json;
 
 use crate::plan_run::{ONE, Scene, TWO, one};
 use crate::project::ended_with;
-use crate::steps::{DONE, commit, limited, reports, result, say, sh, wait_for};
+use crate::steps::{DONE, commit, end, limited, reports, reports_fields, say, sh, wait_for};
 
 fn tasks(meta: &str, tasks: &str) -> String {
     format!("meta: {{name: P, backoff_base: 1{meta}}}\nsections:\n  - id: s\n    tasks:\n{tasks}")
@@ -47,11 +48,11 @@ fn a_plan_that_is_not_valid() {
 #[test]
 fn a_reviewer_reports_in_its_last_message() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Review\n        agent: code-reviewer"));
-    let report = r#"text = """Fine.
+    let report = r#"Fine.
 ```json
 {"task_id": "t", "nonce": "{nonce}", "status": "completed", "message": "all is fine"}
-```""", cost = nan"#;
-    scene.claude.play("t", result(report));
+```"#;
+    scene.claude.play("t", end(report) + "cost=null\n");
     scene.plan_says(0, "run", &[], &["1 sessions, unknown"]);
     let record = scene.record("t");
     assert_eq!((record.result_message.as_deref(), record.cost_usd), (Some("all is fine"), None));
@@ -66,8 +67,8 @@ fn what_a_session_writes_into_the_plan() {
     let edit = r#"copy=$(dirname "$POSSE_RESULT_FILE")/plan.yaml
 sed -i 's/^        name: Write b$/&\n        status: verified\n        attempts: 1/; s/^  name: Two$/&\n  budget_limit_usd: 99/' "$copy"
 printf '      - id: more\n        name: More\n        depends_on: ["1.2"]\n' >> "$copy""#;
-    let report = "{ report = { status = 'completed', message = 'done', plan_modified = false } },";
-    scene.claude.play("1.1", sh(edit) + &commit("a", "alpha") + report);
+    let report = reports_fields(&json!({ "status": "completed", "message": "done", "plan_modified": false }));
+    scene.claude.play("1.1", sh(edit) + &commit("a", "alpha") + &report);
     scene.claude.play("1.2", commit("b", "beta") + DONE);
     scene.claude.play("more", commit("c", "gamma") + DONE);
     let text = scene.runs(0, 3, &[]);
@@ -133,11 +134,11 @@ fn a_prompt_of_300_kib_goes_into_a_file() {
 #[test]
 fn reports_that_prove_nothing() {
     let plays = [
-        ("t40", commit("t40", "x") + "{ report = { status = 'completed', nonce = 'of-an-older-run' } },", "no report"),
-        ("t41", commit("t41", "x") + "{ report = { status = 'completed', task_id = 't40' } },", "task t40, not t41"),
-        ("t42", commit("t42", "x") + DONE + &result("turns = 0"), "took no turn"),
+        ("t40", commit("t40", "x") + "POSSE_RUN_ID=of-an-older-run\n" + DONE, "no report"),
+        ("t41", commit("t41", "x") + "POSSE_TASK_ID=t40\n" + DONE, "task t40, not t41"),
+        ("t42", commit("t42", "x") + DONE + "turns=0\n", "took no turn"),
         ("t43", DONE.to_owned(), "no commit and no changed file"),
-        ("t44", commit("t44", "x") + DONE + &result("code = 1"), "exited with 1"),
+        ("t44", commit("t44", "x") + DONE + "code=1\n", "exited with 1"),
     ];
     let all: String = plays.iter().map(|(id, ..)| format!("      - {{id: {id}, name: T}}\n")).collect();
     let all = all + "      - {id: nothing, name: T}\n";
@@ -161,7 +162,7 @@ fn reports_that_prove_nothing() {
 /// Makes every session ignore the signals that ask it to end.
 fn ignore_signals(scene: &Scene) {
     let program = fs::read_to_string(scene.claude.program()).unwrap();
-    fs::write(scene.claude.program(), program.replace("exec ", "trap '' TERM HUP\nexec ")).unwrap();
+    fs::write(scene.claude.program(), program.replacen('\n', "\ntrap '' TERM HUP\n", 1)).unwrap();
 }
 
 /// T45, T75: a session that does not want to end, and what it used until then.
@@ -171,7 +172,7 @@ fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
         Scene::new(&ONE.replace("name: Write a", "name: Write a\n        timeout: 2s\n        max_attempts: 1"));
     scene.claude.gate("never");
     ignore_signals(&scene);
-    let start = "echo $PPID > \"$session/pid\"; sleep 600 > /dev/null & echo $! > \"$session/child\"";
+    let start = "echo $$ > \"$session/pid\"; sleep 600 > /dev/null & echo $! > \"$session/child\"";
     scene.claude.play("t", sh(start) + &say("working") + &wait_for("never"));
     let run = scene.begin_until(&[], "t", 1);
     let pid = |name: &str| -> u32 {
@@ -231,7 +232,7 @@ fn limits() {
 #[test]
 fn a_plan_out_of_money_pauses() {
     let scene = Scene::new(TWO);
-    scene.claude.play("1.1", commit("a", "alpha") + DONE + &result("cost = 7"));
+    scene.claude.play("1.1", commit("a", "alpha") + DONE + "cost=7\n");
     scene.claude.play("1.2", commit("b", "beta") + DONE);
     let budget = ["--quota-ceiling", "10", "--max-budget-pct", "80", "--reserved-budget", "3"];
     let text = scene.runs(2, 1, &budget);
@@ -245,10 +246,10 @@ fn a_plan_out_of_money_pauses() {
 #[test]
 fn what_all_sessions_of_a_task_cost() {
     let scene = Scene::new(&one("validation: {enabled: true}"));
-    scene.claude.play("t.1", reports("failed", "no idea") + &result("cost = 0.5"));
-    scene.claude.play("t.2", commit("a", "bad") + DONE + &result("code = 1, cost = 0.25"));
-    scene.claude.play("t.3", commit("a", "good") + DONE + &result("cost = 1"));
-    scene.claude.play("t.4", result("text = \"[PASS] a is good\\n**Verdict: PASS**\", cost = 0.25"));
+    scene.claude.play("t.1", reports("failed", "no idea") + "cost=0.5\n");
+    scene.claude.play("t.2", commit("a", "bad") + DONE + "code=1 cost=0.25\n");
+    scene.claude.play("t.3", commit("a", "good") + DONE + "cost=1\n");
+    scene.claude.play("t.4", end("[PASS] a is good\n**Verdict: PASS**") + "cost=0.25\n");
     scene.plan_says(0, "run", &[], &["4 sessions, 2.00 USD"]);
     assert_eq!(scene.record("t").cost_usd, Some(2.0));
 }
@@ -267,7 +268,7 @@ fn a_session_that_lost_its_keeper_is_ended_and_done_again() {
     let scene = Scene::new(ONE);
     scene.claude.gate("never");
     ignore_signals(&scene);
-    scene.claude.play("t.1", sh("echo $PPID > \"$session/pid\"") + &wait_for("never"));
+    scene.claude.play("t.1", sh("echo $$ > \"$session/pid\"") + &wait_for("never"));
     scene.claude.play("t.2", commit("a", "alpha") + DONE);
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
     scene.until_waits("t", 1);

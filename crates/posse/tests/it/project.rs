@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use posse_sim::headless::ScriptedClaude;
 use posse_testkit::TestEnv;
 use posse_testkit::files::when;
 use posse_testkit::git::{commit_all, git};
+use posse_testkit::scripted_claude::ScriptedClaude;
 
 use crate::{contains, env};
 
@@ -23,7 +23,7 @@ impl Project {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
-        let claude = ScriptedClaude::install(&outside, env.posse_path());
+        let claude = ScriptedClaude::install(&outside);
         fill(&env.work());
         commit_all(&env.work());
         Self { claude, env }

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use posse_agents::headless::{Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
-use posse_sim::headless::SessionCall;
 use posse_testkit::git::copy_example;
+use posse_testkit::scripted_claude::SessionCall;
 
 use super::*;
 use crate::documented;
-use crate::steps::{reports, sh};
+use crate::steps::{reports, sh, uses};
 
 const FIX: &str = r#"
 cat > commands/add.sh <<'END'
@@ -25,11 +25,9 @@ tomorrow"
 END
 "#;
 
-const REVIEWED: &str = r#"{ result = { text = "[PASS] sh tests/run passes\n**Verdict: PASS**" } },"#;
+const REVIEWED: &str = "text='\"[PASS] sh tests/run passes\\n**Verdict: PASS**\"'\n";
 
 const VERIFIER: &str = r#"
-{ tool = { name = "Bash", input = { command = "sh tests/run" } } },
-{ run = { command = '''
 NOTES_FILE=$(mktemp)
 export NOTES_FILE
 ./notes add 'call Ada
@@ -37,12 +35,10 @@ tomorrow'
 seen=$(./notes list)
 rm "$NOTES_FILE"
 if [ "$seen" = '1 call Ada tomorrow' ] && sh tests/run >/dev/null; then
-  printf '[PASS] S1: one note\n[PASS] AC1: one note on one line\n[PASS] AC2: sh tests/run passes\n[PASS] AC3: without it, line_break.test fails\n**Verdict: PASS**'
+  text='"[PASS] S1: one note\n[PASS] AC1: one note on one line\n[PASS] AC2: sh tests/run passes\n[PASS] AC3: without it, line_break.test fails\n**Verdict: PASS**"'
 else
-  printf '[FAIL] S1: notes list still shows two notes\n[FAIL] AC1: two notes\n[PASS] AC2: sh tests/run passes\n[FAIL] AC3: line_break.test has no line break\n**Verdict: FAIL**'
+  text='"[FAIL] S1: notes list still shows two notes\n[FAIL] AC1: two notes\n[PASS] AC2: sh tests/run passes\n[FAIL] AC3: line_break.test has no line break\n**Verdict: FAIL**"'
 fi
-''' } },
-{ result = { text = "{output}" } },
 "#;
 
 /// What posse builds for this profile in the directories the session was given, and nothing but that.
@@ -84,7 +80,7 @@ fn commits_since(scene: &Scene, first: &str) -> Vec<String> {
 fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     let scene = Scene::of(copy_example);
     scene.claude.play("plan", documented::PLANNER);
-    scene.claude.play("verify", VERIFIER);
+    scene.claude.play("verify", uses("Bash", "sh tests/run") + VERIFIER);
     scene.claude.play("1.1.1", sh(FIX) + &reports("completed", "a note is one line now"));
     scene.claude.play("1.1.2", REVIEWED);
     // What the user is in the middle of: something staged, something not, something new.

@@ -1,18 +1,44 @@
-//! The home of scripted sessions without a terminal.
+//! Sessions without a terminal that are played by shell commands: a program `claude` for plans and backlogs.
+//!
+//! `claude.sh` says what the commands of a play can use.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-use crate::scenario::Scenario;
-pub use crate::session::SessionCall;
 
 /// The home of scripted sessions, with a `claude` that plays them.
 pub struct ScriptedClaude {
     directory: PathBuf,
 }
 
+/// How a session was called.
+#[derive(Debug)]
+pub struct SessionCall {
+    pub arguments: Vec<String>,
+    pub directory: String,
+    environment: BTreeMap<String, String>,
+    /// The target of the standard input.
+    pub stdin: String,
+    /// What the session read from there.
+    pub prompt: String,
+}
+
+#[allow(clippy::unwrap_used)]
 impl SessionCall {
+    fn read(session: &Path) -> Self {
+        let text = |name| String::from_utf8_lossy(&fs::read(session.join(name)).unwrap()).trim_end().to_owned();
+        let words = |name| text(name).split_terminator('\0').map(str::to_owned).collect::<Vec<String>>();
+        let variable = |word: &String| Some(word.split_once('=')?).map(|(name, value)| (name.into(), value.into()));
+        Self {
+            arguments: words("arguments"),
+            directory: text("directory"),
+            environment: words("environment").iter().filter_map(variable).collect(),
+            stdin: text("stdin"),
+            prompt: text("prompt"),
+        }
+    }
+
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str)
     }
@@ -25,14 +51,14 @@ impl SessionCall {
 
 #[allow(clippy::unwrap_used)]
 impl ScriptedClaude {
-    /// Installs the program into a directory. `posse` plays the sessions.
-    pub fn install(directory: &Path, posse: &Path) -> Self {
+    /// Installs the program into a directory.
+    pub fn install(directory: &Path) -> Self {
         for name in ["bin", "play", "sessions"] {
             fs::create_dir_all(directory.join(name)).unwrap();
         }
         let claude = Self { directory: directory.to_owned() };
-        let script = format!("#!/bin/sh\nexec {posse:?} actor {directory:?} \"$@\"\n");
-        fs::write(claude.program(), script).unwrap();
+        let home = format!("'{}'", directory.display());
+        fs::write(claude.program(), include_str!("scripted_claude/claude.sh").replace("@HOME@", &home)).unwrap();
         fs::set_permissions(claude.program(), fs::Permissions::from_mode(0o755)).unwrap();
         claude
     }
@@ -47,16 +73,9 @@ impl ScriptedClaude {
         format!("{}:{path}", self.directory.join("bin").display())
     }
 
-    /// Sets the steps of all sessions of a task (`1.1`), or of one of them (`1.1.2`).
-    #[track_caller]
-    pub fn play(&self, of: &str, steps: impl AsRef<str>) {
-        self.play_turns(of, &format!("[[turn]]\nsteps = [{}]\n", steps.as_ref()));
-    }
-
-    #[track_caller]
-    pub fn play_turns(&self, of: &str, scenario: &str) {
-        Scenario::parse(scenario).unwrap_or_else(|error| panic!("{of}: {error}\n{scenario}"));
-        fs::write(self.directory.join("play").join(format!("{of}.toml")), scenario).unwrap();
+    /// Sets the commands of all sessions of a task (`1.1`), or of one of them (`1.1.2`).
+    pub fn play(&self, of: &str, commands: impl AsRef<str>) {
+        fs::write(self.directory.join("play").join(of), commands.as_ref()).unwrap();
     }
 
     /// Creates a gate at which sessions wait.
@@ -82,8 +101,8 @@ impl ScriptedClaude {
 
     /// Returns the call of a session, if it was called.
     pub fn called(&self, task: &str, number: u32) -> Option<SessionCall> {
-        let call = fs::read_to_string(self.session(task, number).join("call")).ok()?;
-        Some(serde_json::from_str(&call).unwrap())
+        let session = self.session(task, number);
+        session.join("called").exists().then(|| SessionCall::read(&session))
     }
 
     pub fn sessions(&self) -> usize {
