@@ -78,7 +78,7 @@ fn messages_reply_has_thought_text_and_tool() {
     assert_eq!(joined("stop_reason"), "tool_use");
     assert!(answer.ends_with("0\r\n\r\n"));
     let log = server.log();
-    assert_eq!(words(&log), ["Opened", "FirstByte", "ToolAsked", "Ended"], "{log}");
+    assert_eq!(words(&log), ["Opened", "ToolAsked", "Ended"], "{log}");
     assert_eq!(log.turns().next().unwrap().1.user_text, "list them");
     assert!(log.entries.is_sorted_by_key(|entry| entry.at));
 }
@@ -110,7 +110,7 @@ fn gate_holds_the_stream_until_released() {
     server.release("go");
     assert!(all(stream).contains("after"));
     let words: Vec<_> = server.log().entries.iter().map(word).collect();
-    assert_eq!(words, ["Opened", "FirstByte", "Waiting", "Released", "Ended"]);
+    assert_eq!(words, ["Opened", "Waiting", "Released", "Ended"]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn lost_connection_is_noticed_during_a_wait() {
     drop(stream);
     let lost = |log: &ModelLog| log.entries.iter().any(|entry| matches!(entry.event, ModelEvent::ConnectionLost));
     let log = server.wait_for(lost, PATIENCE);
-    assert_eq!(words(&log), ["Opened", "FirstByte", "Waiting", "ConnectionLost"]);
+    assert_eq!(words(&log), ["Opened", "Waiting", "ConnectionLost"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn responses_reply_has_reasoning_text_and_tool() {
     assert_eq!(events[0]["type"], "response.created");
     assert_eq!(events.last().unwrap()["response"]["status"], "completed");
     assert!(events.iter().enumerate().all(|(number, event)| event["sequence_number"] == number));
-    assert_eq!(words(&server.log()), ["Opened", "FirstByte", "ToolAsked", "Ended"]);
+    assert_eq!(words(&server.log()), ["Opened", "ToolAsked", "Ended"]);
 
     let mut next = codex("go");
     let items = next["input"].as_array_mut().unwrap();

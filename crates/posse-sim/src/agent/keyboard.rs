@@ -17,7 +17,6 @@ impl<H: AgentHost> ScriptedAgent<H> {
         let activity = self.activity.as_mut()?;
         let ActivityKind::Ask(dialog) = &mut activity.kind else { return None };
         if now < activity.since + self.scenario.dialog_deaf {
-            self.records.push(AgentRecord::Ignored);
             return None;
         }
         let last = dialog.options.len().saturating_sub(1);
@@ -31,7 +30,6 @@ impl<H: AgentHost> ScriptedAgent<H> {
             TypedKey::Esc | TypedKey::Ctrl('c') => return Some(None),
             TypedKey::Up => dialog.cursor = dialog.cursor.saturating_sub(1),
             TypedKey::Down => dialog.cursor = (dialog.cursor + 1).min(last),
-            TypedKey::Paste(_) => self.records.push(AgentRecord::Ignored),
             _ => {}
         }
         None

@@ -16,7 +16,7 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 pub(super) enum TypedKey {
     Char(char),
     Enter,
-    /// Enter with a modifier, or Ctrl-J: a line break in the draft.
+    /// Alt-Enter or Ctrl-J: a line break in the draft.
     Newline,
     Esc,
     Up,
@@ -108,9 +108,6 @@ fn escape(rest: &[u8]) -> Option<(Option<TypedKey>, usize)> {
         b'[' => {
             let end = rest.iter().skip(1).position(|byte| !matches!(byte, 0x20..=0x3f))? + 1;
             match (rest[end], &rest[1..end]) {
-                // Enter and Shift-Enter in the kitty protocol.
-                (b'u', b"13" | b"13;1") => key(TypedKey::Enter, end + 2),
-                (b'u', b"13;2") => key(TypedKey::Newline, end + 2),
                 (last @ 0x40..=0x7e, b"") => key(arrow(last), end + 2),
                 (0x40..=0x7e, _) => key(TypedKey::Other, end + 2),
                 // Not part of a sequence, so the sequence was cut off.
@@ -160,9 +157,7 @@ mod tests {
         (b"\x1b\x15", &[TypedKey::Esc, TypedKey::Ctrl('u')]),
         (b"\x1b\r", &[TypedKey::Newline]),
         (b"\x1bx", &[TypedKey::Other]),
-        (b"\x1b[13u\x1b[13;1u", &[TypedKey::Enter, TypedKey::Enter]),
-        (b"\x1b[13;2u", &[TypedKey::Newline]),
-        (b"\x1b[13;1:3u", &[TypedKey::Other]),
+        (b"\x1b[13;2u", &[TypedKey::Other]),
         (b"\x1b[5~\x1b[1;5Cx", &[TypedKey::Other, TypedKey::Other, TypedKey::Char('x')]),
         // Replies to device and cursor queries are not typed.
         (b"\x1b[?62;22c\x1b[3;1R", &[TypedKey::Other, TypedKey::Other]),

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::rows::{LookText, RowStyle, TranscriptEntry};
-use crate::scenario::{AgentLook, QuestionKind, ServiceFailure};
+use crate::scenario::{AgentLook, QuestionKind};
 use AgentLook::{Claude, Codex};
 
 const CLAUDE_NAME: &str = "Claude Code";
@@ -179,25 +179,12 @@ impl AgentLook {
         }
     }
 
-    /// Returns the row for a failure of the service. Only its first words are those of the real agent.
-    pub(super) fn failure(self, failure: &ServiceFailure, message: Option<String>) -> TranscriptEntry {
-        let text = match (self, failure.status) {
-            _ if message.is_some() => return self.error(message.unwrap_or_default()),
-            (Claude, _) if failure.dropped => "API Error: Connection closed mid-response.",
-            (Claude, 401) => {
-                let (first, rest) = CLAUDE_RESULT;
-                return entry(0, [("Invalid API key · Fix external API key".to_owned(), first, rest, RowStyle::Bad)]);
-            }
-            (Claude, 429) => "You've hit your session limit · resets 3pm (UTC)",
-            (Claude, 529) => "API Error: 529 Overloaded. Try again in a moment.",
-            (Claude, _) => "API Error: 500 Internal server error. Try again in a moment.",
-            (Codex, _) if failure.dropped => "stream disconnected before completion",
-            (Codex, 401) => "unexpected status 401 Unauthorized: Incorrect API key provided",
-            (Codex, 429) => "You’ve hit your usage limit. Try again at 9:52 PM.",
-            (Codex, 529) => "exceeded retry limit, last status: 529",
-            (Codex, _) => "We’re currently experiencing high demand.",
-        };
-        self.error(text.to_owned())
+    /// Returns the row for a failure of the service that has no message. Only its first words are those of the real agent.
+    pub(super) fn failure(self, status: u16) -> TranscriptEntry {
+        self.error(match self {
+            Claude => format!("API Error: {status}"),
+            Codex => format!("exceeded retry limit, last status: {status}"),
+        })
     }
 
     pub(super) fn app(self) -> &'static str {

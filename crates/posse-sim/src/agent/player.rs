@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::placeholders::fill;
@@ -30,6 +30,8 @@ pub(super) trait AgentHost {
     /// Waits for input, until a time at most.
     fn wait(&mut self, until: Option<Mono>) -> Result<AgentInput, AgentCut>;
     fn carry_out(&mut self, effect: &AgentEffect) -> Result<(), AgentCut>;
+    /// Adds a line to a file, and returns the number of its lines.
+    fn count(&mut self, path: &Path) -> Result<u32, AgentCut>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +58,6 @@ pub(super) enum AgentEffect {
         bytes: Vec<u8>,
         last: bool,
     },
-    /// Counts a turn of the review loop in the state directory.
-    Count(PathBuf),
     Log(AgentRecord),
 }
 
@@ -155,7 +155,7 @@ pub(super) fn visible(text: &str, rate: NonZeroU32, since: Mono, now: Mono) -> &
 }
 
 impl<H: AgentHost> ScriptedAgent<H> {
-    pub(super) fn new(host: H, scenario: Scenario, memory: LoopMemory, size: ScreenSize) -> Self {
+    pub(super) fn new(host: H, scenario: Scenario, size: ScreenSize) -> Self {
         ScriptedAgent {
             size,
             opened: host.now(),
@@ -174,7 +174,7 @@ impl<H: AgentHost> ScriptedAgent<H> {
             typed: None,
             turns_started: 0,
             turns_in_order: 0,
-            memory,
+            memory: LoopMemory::default(),
             later: Vec::new(),
             records: Vec::new(),
             host,
@@ -222,10 +222,7 @@ impl<H: AgentHost> ScriptedAgent<H> {
     }
 
     fn play_turn(&mut self, message: PromptMessage) -> Result<(), AgentCut> {
-        let Some(steps) = self.steps_for(&message.text)? else {
-            self.records.push(AgentRecord::Ignored);
-            return Ok(());
-        };
+        let Some(steps) = self.steps_for(&message.text)? else { return Ok(()) };
         self.turns_started += 1;
         let (look, number, since) = (self.scenario.look, self.turns_started, self.host.now());
         self.transcript.push(look.user(message.shown));
@@ -277,8 +274,9 @@ impl<H: AgentHost> ScriptedAgent<H> {
             }
             ScriptStep::Answer(answer) => self.answer(&answer),
             ScriptStep::Fail(failure) => {
-                let message = failure.message.as_deref().map(|message| self.fill(message));
-                self.fail(self.scenario.look.failure(&failure, message))
+                let look = self.scenario.look;
+                let message = failure.message.as_deref().map(|message| look.error(self.fill(message)));
+                self.fail(message.unwrap_or_else(|| look.failure(failure.http_status())))
             }
             ScriptStep::Crash(signal) => {
                 // A real agent that is killed at work leaves its spinner on the screen.

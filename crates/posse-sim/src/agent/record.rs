@@ -6,8 +6,6 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum AgentRecord {
-    /// The agent ignored a key or a prompt on purpose.
-    Ignored,
     Submitted {
         prompt: String,
     },

@@ -11,20 +11,17 @@ use super::player::{AgentCut, AgentEffect, AgentHost, ScriptedAgent};
 use super::record::AgentRecord;
 use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Thought};
 
-/// How often each turn was asked for (`tester.asked`) and answered (`tester.answered`). A replacement agent continues
-/// the tally of its predecessor.
-pub(super) type Tally = BTreeMap<String, u32>;
-
 /// What an agent of the review loop remembers between turns.
 #[derive(Debug, Default)]
 pub(super) struct LoopMemory {
-    tally: Tally,
+    /// How often each turn was asked for (`tester.asked`) and answered (`tester.answered`), unless a directory counts that.
+    tally: BTreeMap<String, u32>,
     /// The last request. A prompt that names no file, such as `continue`, repeats it.
     request: Option<LoopAnswerRequest>,
     /// How often the loop asked for this key.
     nth: u32,
-    /// Whether this turn has answered.
-    answered: bool,
+    /// The number of this turn among those that answered this key, once it has answered.
+    answered: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +31,6 @@ struct LoopAnswerRequest {
 }
 
 impl LoopMemory {
-    pub(super) fn new(tally: Tally) -> LoopMemory {
-        LoopMemory { tally, ..LoopMemory::default() }
-    }
-
     /// Returns the value of a placeholder that only the review loop has.
     pub(super) fn placeholder(&self, name: &str) -> Option<String> {
         let request = self.request.as_ref()?;
@@ -67,7 +60,7 @@ impl<H: AgentHost> ScriptedAgent<H> {
     }
 
     fn note_request(&mut self, prompt: &str) -> Result<(), AgentCut> {
-        self.memory.answered = false;
+        self.memory.answered = None;
         if let Some(request) = request(prompt) {
             self.memory.request = Some(request);
         }
@@ -80,7 +73,7 @@ impl<H: AgentHost> ScriptedAgent<H> {
 
     fn count(&mut self, what: &str) -> Result<u32, AgentCut> {
         if let Some(directory) = &self.scenario.review_loop.state_dir {
-            self.host.carry_out(&AgentEffect::Count(directory.join(what)))?;
+            return self.host.count(&directory.join(what));
         }
         let count = self.memory.tally.entry(what.to_owned()).or_default();
         *count = count.saturating_add(1);
@@ -91,11 +84,11 @@ impl<H: AgentHost> ScriptedAgent<H> {
         let Some(LoopAnswerRequest { key, path }) = self.memory.request.clone() else {
             return self.fail(self.scenario.look.error("the prompt names no file to answer in".to_owned()));
         };
-        let answered = format!("{key}.answered");
-        if !std::mem::replace(&mut self.memory.answered, true) {
-            self.count(&answered)?;
-        }
-        let nth = self.memory.tally.get(&answered).copied().unwrap_or_default();
+        let nth = match self.memory.answered {
+            Some(nth) => nth,
+            None => self.count(&format!("{key}.answered"))?,
+        };
+        self.memory.answered = Some(nth);
         let usual = || text(key, approves(key, nth.saturating_sub(1), &self.scenario.review_loop), nth);
         let text = answer.text.as_ref().map_or_else(usual, |text| self.fill(text));
         let writes = writes(answer, &path, &answer.bytes(&text));

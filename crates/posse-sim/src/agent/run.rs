@@ -19,7 +19,6 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use super::player::{AgentCut, AgentEffect, AgentHost, AgentInput, ScriptedAgent};
 use super::record::{AgentRecord, RecordLine};
-use super::review_loop::{LoopMemory, Tally};
 use super::rows::ScreenSize;
 use crate::scenario::{Scenario, ScenarioError, ScenarioPlayer};
 
@@ -43,14 +42,13 @@ pub fn run(scenario: Scenario) -> Result<i32, AgentRunError> {
     scenario.check_for(ScenarioPlayer::Agent)?;
     let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let log = scenario.log.as_deref().map(|log| open_to_append(log).map_err(failed("open", log))).transpose()?;
-    let tally = scenario.review_loop.state_dir.as_deref().map(read_tally).transpose()?.unwrap_or_default();
     let (read, write) = UnixStream::pair()?;
     let signals = SignalDelivery::with_pipe(read, write, SignalOnly, [SIGWINCH, SIGTERM, SIGHUP])?;
     let _raw = RawMode::enter(io::stdin())?;
     let terminal = std::env::var("POSSE_TERMINAL_ID").ok();
     let shell = Shell { stdin: io::stdin(), out, signals, log, terminal, open: HashMap::new() };
     let size = shell.size();
-    match ScriptedAgent::new(shell, scenario, LoopMemory::new(tally), size).play() {
+    match ScriptedAgent::new(shell, scenario, size).play() {
         AgentCut::Exit(code) => Ok(code),
         AgentCut::Kill(signal) => {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -121,9 +119,6 @@ impl AgentHost for Shell {
                 self.log(record);
                 return Ok(());
             }
-            AgentEffect::Count(path) => {
-                open_to_append(path).and_then(|mut file| file.write_all(b"1\n")).map_err(failed("write", path))
-            }
             AgentEffect::Write { path, bytes } => write_file(path, bytes).map_err(failed("write", path)),
             AgentEffect::Piece { path, bytes, last } => {
                 self.write_piece(path, bytes, *last).map_err(failed("write", path))
@@ -134,6 +129,14 @@ impl AgentHost for Shell {
             self.log(&AgentRecord::Wrote { path: path.display().to_string() });
         }
         Ok(())
+    }
+
+    fn count(&mut self, path: &Path) -> Result<u32, AgentCut> {
+        let counted = make_parent(path)
+            .and_then(|()| open_to_append(path)?.write_all(b"1\n"))
+            .and_then(|()| std::fs::read_to_string(path))
+            .map_err(|error| AgentCut::Error(failed("write", path)(error)))?;
+        Ok(u32::try_from(counted.lines().count()).unwrap_or(u32::MAX))
     }
 }
 
@@ -173,19 +176,6 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> AgentRun
 
 fn open_to_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
-}
-
-/// Reads the counts of the agents before this one: a file each, with one line for each thing counted.
-fn read_tally(directory: &Path) -> Result<Tally, AgentRunError> {
-    let read = || {
-        std::fs::create_dir_all(directory)?;
-        let count = |file: std::fs::DirEntry| {
-            let lines = std::fs::read_to_string(file.path())?.lines().count();
-            Ok((file.file_name().to_string_lossy().into_owned(), u32::try_from(lines).unwrap_or(u32::MAX)))
-        };
-        std::fs::read_dir(directory)?.map(|file| count(file?)).collect::<io::Result<Tally>>()
-    };
-    read().map_err(failed("read", directory))
 }
 
 fn make_parent(path: &Path) -> io::Result<()> {

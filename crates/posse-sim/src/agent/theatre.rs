@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
+use std::path::Path;
 use std::time::Duration;
 
 use posse_core::time::Mono;
 
 use super::player::{AgentCut, AgentEffect, AgentHost, AgentInput, ScriptedAgent};
 use super::record::AgentRecord;
-use super::review_loop::LoopMemory;
 use super::rows::ScreenSize;
 use crate::scenario::Scenario;
 
@@ -54,7 +54,7 @@ pub(super) fn play(
         effects: Vec::new(),
         ticks: 0,
     };
-    let mut agent = ScriptedAgent::new(theatre, scenario, LoopMemory::default(), ScreenSize::new(columns, rows));
+    let mut agent = ScriptedAgent::new(theatre, scenario, ScreenSize::new(columns, rows));
     let end = agent.play();
     (agent, end)
 }
@@ -93,6 +93,10 @@ impl AgentHost for Theatre {
         }
         self.effects.push((self.now.since(BEGINNING).as_millis(), effect.clone()));
         Ok(())
+    }
+
+    fn count(&mut self, _: &Path) -> Result<u32, AgentCut> {
+        unreachable!("no scenario here has a state directory")
     }
 }
 

@@ -57,11 +57,7 @@ fn kind(body: &Value, asked: &ModelRequest, agent_id: Option<&str>) -> RequestKi
 
 pub(crate) fn refusal(failure: &ServiceFailure) -> Value {
     let (kind, message) = match failure.status {
-        400 => ("invalid_request_error", "The request is wrong"),
         401 => ("authentication_error", "invalid x-api-key"),
-        403 => ("permission_error", "Not allowed"),
-        404 => ("not_found_error", "No such model"),
-        413 => ("request_too_large", "Request exceeds the maximum size"),
         429 => ("rate_limit_error", "This request would exceed your account's rate limit. Please try again later."),
         529 => ("overloaded_error", "Overloaded"),
         _ => ("api_error", "Internal server error"),

@@ -18,7 +18,6 @@ pub struct ModelLogEntry {
 #[derive(Clone, Debug)]
 pub enum ModelEvent {
     Opened(Box<ModelRequest>),
-    FirstByte,
     ToolAsked {
         id: String,
         name: String,

@@ -72,9 +72,7 @@ pub(crate) fn refusal(failure: &ServiceFailure) -> Value {
 /// Returns the error object; inside a stream its kind is called `code`.
 fn error(failure: &ServiceFailure, kind_is: &str) -> Value {
     let (kind, message) = match failure.status {
-        400 => ("invalid_request_error", "The request is wrong"),
         401 => ("invalid_api_key", "Incorrect API key provided: dummy."),
-        404 => ("model_not_found", "The model does not exist"),
         429 => ("rate_limit_exceeded", "Rate limit reached. Please try again in 2s."),
         _ => ("server_error", "The server had an error while processing your request. Sorry about that!"),
     };

@@ -98,7 +98,6 @@ impl<'a> ReplyPlayer<'a> {
         }
         self.begun = true;
         http::stream_head(self.to)?;
-        self.shared.record(self.request, ModelEvent::FirstByte);
         let opening = self.writer.open();
         self.send(&opening)
     }
@@ -159,7 +158,7 @@ impl<'a> ReplyPlayer<'a> {
     }
 
     fn fail(&mut self, failure: &ServiceFailure) -> Result<(), ReplyCut> {
-        let status = if failure.status == 0 { 500 } else { failure.status };
+        let status = failure.http_status();
         let to = self.to;
         let in_stream = self.begun.then(|| self.writer.failure(failure));
         let refusal = (self.protocol.refusal)(failure).to_string();
@@ -189,9 +188,6 @@ impl<'a> ReplyPlayer<'a> {
             send()?;
             if let ModelEvent::Ended { .. } = event {
                 state.script.answered(self.query);
-            }
-            if !self.query.streamed {
-                state.record(Some(self.request), ModelEvent::FirstByte);
             }
             state.record(Some(self.request), event);
             // A connection that ends after this does not count as lost.

@@ -150,6 +150,10 @@ pub struct ServiceFailure {
 }
 
 impl ServiceFailure {
+    pub(crate) fn http_status(&self) -> u16 {
+        if self.status == 0 { 500 } else { self.status }
+    }
+
     pub(crate) fn applies(&self, attempt: u32) -> bool {
         self.times.is_none_or(|times| attempt <= times)
     }
