@@ -41,33 +41,21 @@ impl SessionOutput {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct SessionRequest<'a> {
-    pub dialect: Dialect,
-    pub sandbox: Sandbox,
-    pub agent: &'a str,
-    pub asked: Asked<'a>,
-}
-
-/// The command that posse builds for this. The scope is the home's project and a directory for results.
+/// The command that posse builds for a session of this agent of posse. The scope is the home's project and a directory for
+/// results.
 #[track_caller]
 #[allow(clippy::unwrap_used)]
-pub fn spawn(home: &AgentHome, wanted: &SessionRequest<'_>) -> Spawn {
+pub fn spawn(home: &AgentHome, dialect: Dialect, sandbox: Sandbox, agent: &str, prompt: &str) -> Spawn {
     let results = home.home().join("results");
     std::fs::create_dir_all(&results).unwrap();
     let results = results.canonicalize().unwrap();
     let scope =
         Scope { directory: home.directory.to_str().unwrap().into(), results: Some(results.to_str().unwrap().into()) };
     let policy = Policy::default();
-    let granted = policy.grant(wanted.agent, None).unwrap();
-    let request = Request {
-        dialect: wanted.dialect,
-        sandbox: wanted.sandbox,
-        profile: &granted.profile,
-        scope: &scope,
-        policy: &policy,
-    };
-    let spawn = Spawn::new(&home.command[0], &request, &wanted.asked, BTreeMap::new(), Vec::new()).unwrap();
+    let granted = policy.grant(agent, None).unwrap();
+    let request = Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy };
+    let asked = Asked { prompt, ..Asked::default() };
+    let spawn = Spawn::new(&home.command[0], &request, &asked, BTreeMap::new(), Vec::new()).unwrap();
     let real = |directory: &str| Some(std::fs::canonicalize(directory).ok()?.to_str()?.to_owned());
     check_flags(&spawn.argv[1..], &request, &[], real).unwrap();
     spawn

@@ -3,19 +3,17 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
-use posse_agents::headless::command::Asked;
 use posse_agents::headless::event::{Event, Reason};
 use posse_agents::headless::{Dialect, Sandbox};
 use posse_sim::ModelServer;
 use posse_testkit::PATIENCE;
 use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, Maker, or_skip};
-use posse_testkit::headless::{HeadlessSession, SessionOutput, SessionRequest, spawn};
+use posse_testkit::headless::{HeadlessSession, SessionOutput, spawn};
 
 const PROMPT: &str = "--help me with this task";
 
-fn wanted(dialect: Dialect, agent: &str) -> SessionRequest<'_> {
-    let asked = Asked { prompt: PROMPT, ..Asked::default() };
-    SessionRequest { dialect, sandbox: Sandbox::On, agent, asked }
+fn start<'a>(home: &'a AgentHome, dialect: Dialect, agent: &str) -> HeadlessSession<'a> {
+    HeadlessSession::start(home, &spawn(home, dialect, Sandbox::On, agent, PROMPT))
 }
 
 fn events(dialect: Dialect, heard: &SessionOutput) -> Vec<Event> {
@@ -50,7 +48,7 @@ fn works_in_its_scope(agent: &Agent, dialect: Dialect) {
          [[turn]]\nsteps = [{ say = 'Done.' }, { wait_for = 'a look' }]",
     );
     let home = agent.home(&server, &HomeOptions::default());
-    let session = HeadlessSession::start(&home, &spawn(&home, &wanted(dialect, "coder")));
+    let session = start(&home, dialect, "coder");
     server.wait_for(|log| log.waits_at("a look"), PATIENCE);
     let stdin = std::fs::read_link(format!("/proc/{}/fd/0", session.pid())).unwrap();
     assert!(stdin.ends_with("prompt.md"), "{}", stdin.display());
@@ -76,7 +74,7 @@ fn a_link_leads_nowhere(agent: &Agent, dialect: Dialect) {
     );
     let home = agent.home(&server, &HomeOptions::default());
     std::os::unix::fs::symlink(home.home(), home.directory.join("link")).unwrap();
-    let heard = HeadlessSession::start(&home, &spawn(&home, &wanted(dialect, "coder"))).hear(PATIENCE);
+    let heard = start(&home, dialect, "coder").hear(PATIENCE);
     ended_well(&home, &heard, &events(dialect, &heard));
     assert!(!home.home().join("outside.txt").exists(), "{heard:?}");
 }
@@ -91,7 +89,7 @@ fn who_reads_writes_nothing(agent: &Agent, dialect: Dialect) {
          [[turn]]\nsteps = [{ say = 'Done.' }]",
     );
     let home = agent.home(&server, &HomeOptions::default());
-    let heard = HeadlessSession::start(&home, &spawn(&home, &wanted(dialect, "code-reviewer"))).hear(PATIENCE);
+    let heard = start(&home, dialect, "code-reviewer").hear(PATIENCE);
     let events = events(dialect, &heard);
     ended_well(&home, &heard, &events);
     assert!(!home.directory.join("made.txt").exists());
@@ -178,7 +176,7 @@ fn reading_commands_pass_and_attacks_are_refused(agent: &Agent, dialect: Dialect
         std::os::unix::fs::symlink(&payload, forbidden.path().join("git-log")).unwrap();
         let before = (git(&["rev-parse", "HEAD"]), std::fs::read(home.directory.join(".git/config")).unwrap());
 
-        let heard = HeadlessSession::start(&home, &spawn(&home, &wanted(dialect, role))).hear(PATIENCE * 3);
+        let heard = start(&home, dialect, role).hear(PATIENCE * 3);
         ended_well(&home, &heard, &events(dialect, &heard));
         let log = server.log();
         let results: Vec<_> = log.tool_results().collect();
@@ -218,7 +216,7 @@ fn a_projects_settings_loosen_nothing(agent: &Agent, dialect: Dialect) {
     std::fs::write(home.directory.join(".claude/settings.json"), settings.to_string()).unwrap();
     std::fs::write(home.directory.join(".claude/settings.local.json"), settings.to_string()).unwrap();
     std::fs::write(home.directory.join(".mcp.json"), server_file.to_string()).unwrap();
-    let heard = HeadlessSession::start(&home, &spawn(&home, &wanted(dialect, "code-reviewer"))).hear(PATIENCE);
+    let heard = start(&home, dialect, "code-reviewer").hear(PATIENCE);
     ended_well(&home, &heard, &events(dialect, &heard));
     assert!(!home.directory.join("made.txt").exists(), "{}", server.log());
     assert!(!marker.exists(), "a program of the project was started");
@@ -232,7 +230,7 @@ fn instructions_of_the_project_reach_every_session(agent: &Agent, dialect: Diale
         std::fs::write(home.directory.join("CLAUDE.md"), "Write haikus only.\n@docs/style.md\n").unwrap();
         std::fs::create_dir_all(home.directory.join("docs")).unwrap();
         std::fs::write(home.directory.join("docs/style.md"), "Five, seven, five.\n").unwrap();
-        let heard = HeadlessSession::start(&home, &spawn(&home, &wanted(dialect, role))).hear(PATIENCE);
+        let heard = start(&home, dialect, role).hear(PATIENCE);
         ended_well(&home, &heard, &events(dialect, &heard));
         let log = server.log();
         let (_, opened) = log.turns().next().unwrap();
@@ -251,8 +249,7 @@ fn without_sandbox_everything_goes(agent: &Agent, dialect: Dialect) {
     let mut home = agent.home(&server, &HomeOptions::default());
     // Claude Code refuses this to root otherwise.
     home.env.insert("IS_SANDBOX".into(), "1".into());
-    let wanted = SessionRequest { sandbox: Sandbox::Off, ..wanted(dialect, "coder") };
-    let heard = HeadlessSession::start(&home, &spawn(&home, &wanted)).hear(PATIENCE);
+    let heard = HeadlessSession::start(&home, &spawn(&home, dialect, Sandbox::Off, "coder", PROMPT)).hear(PATIENCE);
     let events = events(dialect, &heard);
     ended_well(&home, &heard, &events);
     assert!(home.home().join("outside.txt").exists(), "{heard:?}");

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use posse_testkit::TestEnv;
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, Maker, or_skip};
+use posse_testkit::files::when;
 use posse_testkit::process::{self, Process};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -126,12 +126,8 @@ fn interrupted_it_clears_everything_away() {
     let Some(agent) = or_skip(Agent::installed(Maker::Claude, CLAUDE[1])) else { return };
     let user = User::with(&agent);
     let mut check = user.check(&["claude_code"]).stdout(Stdio::null()).spawn().unwrap();
-    let end = Instant::now() + crate::PATIENCE;
     let is_agent = |process: &Process| process.variable("POSSE_AGENT_HOME").is_some();
-    while !user.processes().iter().any(is_agent) {
-        assert!(Instant::now() < end, "the agent was never started");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    when("the start of the agent", || user.processes().iter().any(is_agent).then_some(()));
     let pid = Pid::from_child(&check);
     kill_process(pid, Signal::INT).unwrap();
     assert_eq!(check.wait().unwrap().code(), Some(130));

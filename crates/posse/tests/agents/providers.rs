@@ -1,12 +1,11 @@
 //! The real agents, started and talked to as people do: by provider, with proof.
 
-use std::time::{Duration, Instant};
-
 use posse_api::Terminal;
 use posse_core::status::{StatusKind, WaitingKind};
 use posse_sim::ModelServer;
 use posse_testkit::TestEnv;
 use posse_testkit::agents::{Agent, HomeOptions, Maker, OPENCODE, QWEN, or_skip};
+use posse_testkit::files::when;
 use serde_json::Value;
 
 use crate::env;
@@ -150,12 +149,9 @@ mod opencode {
         env.run(["send", id, "say good morning"]).ok();
         server.wait_for(|log| log.waits_at("never"), crate::PATIENCE);
         // What it says of itself is no event when the screen has said the same before: one can only look.
-        let end = Instant::now() + crate::PATIENCE;
         let says = || env.run(["explain", id, "--json"]).json()["signals"].clone();
-        while !says().to_string().contains("hook") && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        assert_eq!(says(), serde_json::json!([{ "source": "hook", "said": "working" }]));
+        let said = when("a report", || Some(says()).filter(|said| said.to_string().contains("hook")));
+        assert_eq!(said, serde_json::json!([{ "source": "hook", "said": "working" }]));
     }
 }
 
