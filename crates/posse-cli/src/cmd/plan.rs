@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use posse_agents::headless::agent_file;
 use posse_api::{PlanView, RunView, TaskView};
-use posse_core::engine::StopHow;
 use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::select::{Limits, Selection, Standing, Why, select};
@@ -103,9 +102,7 @@ pub(crate) fn run(command: PlanCommand, ui: &Ui) -> Result<Exit, Error> {
         PlanCommand::Run(args) => super::on_own_signals(run::run(*args, ui)),
         PlanCommand::Check { file, strict } => check(&file, strict, ui),
         PlanCommand::Status { file } => super::on_runtime(status(file, ui)),
-        PlanCommand::Stop { run, now } => {
-            super::on_runtime(super::run::stop(run, if now.is_some() { StopHow::Now } else { StopHow::AfterTask }, ui))
-        }
+        PlanCommand::Stop { run, now } => super::on_runtime(super::run::stop(run, now.is_some(), ui)),
         PlanCommand::Answer(args) => super::on_runtime(find::answer(args, ui)),
         PlanCommand::Retry(args) => super::on_runtime(find::retry(args, ui)),
         PlanCommand::Clean(args) => super::on_runtime(clean::run(args, ui)),

@@ -95,9 +95,7 @@ pub(crate) fn run(command: RunCommand, ui: &Ui) -> Result<Exit, Error> {
         RunCommand::Show(run) => super::on_runtime(show(run, ui)),
         RunCommand::Log(args) => super::on_runtime(log::run(args, ui)),
         RunCommand::Follow(run) => super::on_own_signals(follow(run, ui)),
-        RunCommand::Stop { run, now } => {
-            super::on_runtime(stop(run, if now { StopHow::Now } else { StopHow::AfterTask }, ui))
-        }
+        RunCommand::Stop { run, now } => super::on_runtime(stop(run, now, ui)),
         RunCommand::Drop(run) => super::on_runtime(drop_run(run, ui)),
         RunCommand::Resume(run) => super::on_own_signals(resume(run, ui)),
         RunCommand::Why(args) => super::on_runtime(find::why(args, ui)),
@@ -137,9 +135,10 @@ async fn follow(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// Stops a run, and says how to continue it.
-pub(super) async fn stop(run: RunArg, how: StopHow, ui: &Ui) -> Result<Exit, Error> {
+pub(super) async fn stop(run: RunArg, now: bool, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let run = run.find(&mut client).await?;
+    let how = if now { StopHow::Now } else { StopHow::AfterTask };
     let request = StopRun { how: Some(how), why: Some("`posse run stop`".to_owned()) };
     client.act(&format!("/runs/{}/stop", run.id), &request, Repeat::Safe, ui).await?;
     ui.say(&follow::how_to_continue(&run));
