@@ -1,8 +1,8 @@
 //! Runs one task per terminal: output in, screen and status out, keys back in.
 //!
 //! The task owns the emulator. Output arrives from the keeper with offsets. Queries in it are answered at once,
-//! numbered by the offset at which they ended, so that a daemon that replays output after a crash does not answer
-//! twice. Only changes go to the hub. The task is idle between events: an idle terminal has no timer.
+//! numbered by the offset at which they ended: a daemon that replays output after a crash does not answer twice. Only
+//! changes go to the hub. The task is idle between events: an idle terminal has no timer.
 
 mod agent;
 mod answering;

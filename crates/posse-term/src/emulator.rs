@@ -222,7 +222,7 @@ impl Emulator {
         self.offset
     }
 
-    /// Continues at `offset` although the bytes before it were lost. Drops a sequence that had begun, and a synchronised
+    /// Continues at `offset` although the bytes before it were lost. Drops an unfinished sequence, and a synchronised
     /// update, whose end may have been lost.
     pub fn skip_to(&mut self, offset: u64) {
         self.scanner = Scanner::default();

@@ -34,8 +34,8 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     if !tool_fits {
         return QuestionEvidence::Differs(ReportDifference::Tool);
     }
-    // Agents draw the plain yes first, as number 1. A process that draws over the dialog could move it to the place of
-    // an option that allows more, or give it that option's number, so that its key chooses that option.
+    // Agents draw the plain yes first, as number 1. A process that draws over the dialog could swap it with an option
+    // that allows more, or give it that option's number: its key would then choose that option.
     let number = |at: usize| dialog.options[at].key.as_ref().and_then(|key| key.parse::<u32>().ok());
     if dialog.accepting().is_some_and(|at| at != 0 || number(at).is_some_and(|number| number != 1)) {
         return QuestionEvidence::Differs(ReportDifference::Options);

@@ -246,7 +246,7 @@ impl Life {
                 }
                 return;
             }
-            // A plain title counts only if it was not plain before, or if there was none.
+            // After the start, a plain title counts only if the title reported work or a question before.
             Claim::Ready
                 if source == Source::Title
                     && self.phase != Phase::Starting

@@ -48,8 +48,8 @@ pub(super) const UNHEARD: Duration = Duration::from_secs(10);
 /// settle. Equal to the maximum time of a wrong status.
 const SHOWN: Duration = Duration::from_millis(2000);
 
-/// Returns whether a claim ends a turn without its result. Progress and the session file of Claude Code end up to 40 ms
-/// before an error is drawn, and before its hook, and the title of Codex 10 ms before its claim. Codex 0.160 to 0.165
+/// Returns whether a claim ends a turn without its result. In Claude Code progress and the session file end before its
+/// hook, and up to 40 ms before an error is drawn. The title of Codex ends 10 ms before its claim. Codex 0.160 to 0.165
 /// reports `idle` after every turn, before the frame that shows an error. The screen decides the result.
 pub(super) fn is_vague(source: Source, claim: &Claim) -> bool {
     matches!(source, Source::Progress | Source::SessionFile | Source::Title)

@@ -8,7 +8,7 @@ use super::*;
 
 #[tokio::test]
 async fn requests_for_an_ended_agent_fail() {
-    // A current agent answers at once that it has no question; requests wait while the replay catches up.
+    // After the replay an agent answers at once that it has no question; during the replay requests wait.
     for (behind, asked_before) in [(0, InputError::NoQuestion), (100, InputError::Lost)] {
         let scene = scene(behind);
         let before = (scene.message(), scene.answer(None));

@@ -115,8 +115,8 @@ impl Emulator {
         out.extend_from_slice(if screen.hide_cursor() { b"\x1b[?25l" } else { b"\x1b[?25h" });
     }
 
-    /// Returns the bytes that draw this screen on a fresh terminal of the same size and leave it in the same state, so
-    /// that later output can be passed on unchanged. Draws only the visible grid; a program that leaves the alternate
+    /// Returns the bytes that draw this screen on a fresh terminal of the same size and leave it in the same state.
+    /// Later output can then be passed on unchanged. Draws only the visible grid; a program that leaves the alternate
     /// screen uncovers an empty one.
     pub fn repaint(&self) -> Vec<u8> {
         let alternate = self.terminal.screen().alternate_screen();

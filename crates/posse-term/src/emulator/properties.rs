@@ -142,6 +142,7 @@ proptest! {
         emulator.checkpoint();
     }
 
+    /// The reference is fed byte by byte, so it draws every line.
     #[test]
     fn flood_gives_the_same_screen_as_line_by_line_drawing(size in size(), before in events(), flood in vec(flood_line(), 0..80)) {
         let flood = [TerminalStep::Output(flood.concat())];

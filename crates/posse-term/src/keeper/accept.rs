@@ -40,8 +40,9 @@ impl KeeperState {
         }
     }
 
-    /// Returns whether a process may only look. A descendant of the keeper runs in one of its terminals or was started by
-    /// the daemon; of these only the daemon itself is trusted. A process that cannot be looked up is not trusted either.
+    /// Returns whether a process has restricted rights. A descendant of the keeper runs in one of its terminals or was
+    /// started by the daemon; of these only the daemon itself is trusted. A process that cannot be looked up is not
+    /// trusted either.
     fn is_inside(&self, pid: u32) -> bool {
         let line = lineage(pid as i32);
         let keeper = std::process::id() as i32;
