@@ -1,8 +1,12 @@
 //! Sessions without a terminal, recorded from the real agents, and what is read in them.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
+
+use common::cases;
 
 use posse_agents::headless::event::{Event, Limit, LimitSource, Reason};
 use posse_agents::headless::{HeadlessRules, Reader};
@@ -43,6 +47,24 @@ fn every_recording_is_read_as_it_is_written_beside_it() {
         }
     }
     assert!(recordings >= 60, "{recordings}");
+}
+
+/// Lines of a session, made by hand, and the events that are read in them.
+#[derive(serde::Deserialize)]
+struct Stream {
+    name: String,
+    provider: String,
+    lines: String,
+    events: String,
+}
+
+#[test]
+fn streams_made_by_hand_are_read_as_it_is_written_beside_them() {
+    for Stream { name, provider, lines, events } in cases(include_str!("texts/streams.toml"), "streams") {
+        let read = Reader::new(texts(&provider)).stdout(lines.as_bytes());
+        let expected: Vec<Event> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(read, expected, "{name}");
+    }
 }
 
 /// Lines of one session, made by hand.
@@ -134,61 +156,6 @@ fn nothing_is_zero_by_omission() {
     let Some(Event::Usage(usage)) = events.first() else { panic!("{events:?}") };
     assert_eq!((usage.tokens.input, usage.tokens.cache_read), (Some(200), Some(700)));
     assert_eq!(usage.tokens.cache_write, None);
-}
-
-/// A result without `is_error` counts as failed unless it says success.
-#[test]
-fn ends_of_other_kinds() {
-    let end = |line: Value| match read("claude_code", &[line]).pop() {
-        Some(Event::Ended(end)) => (end.ok, end.reason, end.text),
-        other => panic!("{other:?}"),
-    };
-    let result = |subtype: &str| json!({ "type": "result", "subtype": subtype, "errors": ["one", "two"] });
-    assert_eq!(end(result("error_max_budget_usd")), (false, Reason::MaxBudget, "one; two".into()));
-    let other = Reason::Other("error_during_execution".into());
-    assert_eq!(end(result("error_during_execution")), (false, other, "one; two".into()));
-    assert_eq!(end(json!({ "type": "result" })), (false, Reason::Other(String::new()), String::new()));
-    let signed_out = json!({ "type": "result", "subtype": "success", "is_error": true, "result": "Not logged in · Please run /login" });
-    assert_eq!(end(signed_out).1, Reason::SignedOut);
-}
-
-#[test]
-fn a_denial_is_told_once() {
-    let lines = [
-        json!({ "type": "assistant", "message": { "id": "m", "content": [{ "type": "tool_use", "id": "t", "name": "Write",
-            "input": { "file_path": "/etc/x", "content": "" } }] } }),
-        json!({ "type": "system", "subtype": "permission_denied", "tool_use_id": "t", "tool_name": "Write", "message": "no" }),
-        json!({ "type": "user", "tool_result_meta": [{ "id": "t", "permission_decision": { "decision": "reject" } }],
-            "message": { "content": [{ "type": "tool_result", "tool_use_id": "t", "is_error": true, "content": "no" }] } }),
-        json!({ "type": "result", "subtype": "success", "is_error": false, "result": "",
-            "permission_denials": [{ "tool_name": "Write", "tool_use_id": "t", "tool_input": {} },
-                                   { "tool_name": "Bash", "tool_use_id": "u", "tool_input": { "command": "rm x" } }] }),
-    ];
-    let events = read("claude_code", &lines);
-    let denied = |name: &str, summary: &str, why: &str| Event::ToolDenied {
-        name: Some(name.into()),
-        summary: Some(summary.into()),
-        why: why.into(),
-    };
-    let denials: Vec<_> = events.iter().filter(|event| matches!(event, Event::ToolDenied { .. })).collect();
-    assert_eq!(denials, [&denied("Write", "/etc/x", "no"), &denied("Bash", "rm x", "permission denied")]);
-}
-
-#[test]
-fn what_is_new_is_named_and_left_alone() {
-    let new = json!({ "type": "telepathy", "field": 1 });
-    for provider in ["claude_code", "codex"] {
-        assert_eq!(read(provider, std::slice::from_ref(&new)), [Event::Unknown("telepathy".into())]);
-    }
-    assert_eq!(
-        read("codex", &[json!({ "type": "item.completed", "item": { "type": "dream" } })]),
-        [Event::Unknown("item/dream".into())]
-    );
-    let mut reader = Reader::new(texts("codex"));
-    assert_eq!(reader.stdout(b"\n  \nnot json\n"), [Event::Unknown("no JSON".into())]);
-    // A subagent's words are not the session's.
-    let inner = json!({ "type": "assistant", "parent_tool_use_id": "t", "message": { "content": [{ "type": "text", "text": "x" }] } });
-    assert_eq!(read("claude_code", &[inner]), []);
 }
 
 fn in_pieces(provider: &str, bytes: &[u8], cuts: &[usize]) -> Vec<Event> {

@@ -13,32 +13,20 @@ use serde::Deserialize;
 
 const SEEDS: &str = include_str!("texts/seeds.toml");
 
-fn check_seeds(provider: &str, test: &str) {
-    check(provider, None, &cases(SEEDS, test));
-}
-
 fn case(name: &str, text: &str, expected: &str) -> Case {
     Case { name: name.into(), title: None, text: text.into(), expected: expected.into() }
 }
 
 #[test]
-fn claude_code_permission_prompts() {
-    check_seeds("claude_code", "claude_code_permission_prompts");
-}
-
-#[test]
-fn claude_code_edge_cases() {
-    check_seeds("claude_code", "claude_code_edge_cases");
-}
-
-#[test]
-fn codex_polling() {
-    check_seeds("codex", "codex_polling");
-}
-
-#[test]
-fn codex_edge_cases() {
-    check_seeds("codex", "codex_edge_cases");
+fn screens_are_read_as_the_seeds_say() {
+    for (provider, list) in [
+        ("claude_code", "claude_code_permission_prompts"),
+        ("claude_code", "claude_code_edge_cases"),
+        ("codex", "codex_polling"),
+        ("codex", "codex_edge_cases"),
+    ] {
+        check(provider, None, &cases(SEEDS, list));
+    }
 }
 
 #[test]

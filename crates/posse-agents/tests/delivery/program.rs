@@ -117,11 +117,10 @@ impl Program {
         }
         let ask = asks.remove(0);
         self.next.extend(asks);
-        let cursor = self.kind.asks()[ask].cursor;
         self.dialogs += 1;
         self.asked.push(ask);
         self.printed += 900;
-        self.dialog = Some(Open { number: self.dialogs, ask, cursor, drawn: now });
+        self.dialog = Some(Open { number: self.dialogs, ask, cursor: 0, drawn: now });
     }
 
     pub(crate) fn carry_out(&mut self, plan: Plan, now: u64) {
@@ -200,7 +199,7 @@ impl Program {
             }
             let ask = &self.kind.asks()[open.ask];
             let digit = (b'1'..=b'9').contains(&byte).then(|| (byte - b'1') as usize);
-            let letter = ask.letters.iter().find(|(letter, _)| *letter as u8 == byte).map(|(_, option)| *option);
+            let letter = ask.letters.get(&char::from(byte)).copied();
             match byte {
                 b'\r' => self.choose(order, Some(open.cursor), now),
                 b'\x1b' => {

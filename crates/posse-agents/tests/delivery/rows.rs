@@ -1,7 +1,8 @@
 //! What the simulated programs draw, as text, so that the real rules read it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use posse_agents::Provider;
 use posse_core::detect::{Look, Memo, Reading};
@@ -17,123 +18,31 @@ pub(crate) enum Kind {
     Codex,
 }
 
-/// A question: its rows above the options, the options, and how they are chosen.
-#[derive(Debug)]
+/// A question, as a list in `asks.toml` has it. All of them have their cursor on the first option.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Ask {
-    pub(crate) above: &'static [&'static str],
-    pub(crate) options: &'static [&'static str],
-    pub(crate) footer: &'static str,
+    above: Vec<String>,
+    pub(crate) options: Vec<String>,
+    footer: String,
+    #[serde(default = "yes")]
     pub(crate) numbered: bool,
-    /// Questions have their cursor in the first column.
-    pub(crate) flush: bool,
-    /// The option under the cursor at first.
-    pub(crate) cursor: usize,
-    /// Letters that choose an option.
-    pub(crate) letters: &'static [(char, usize)],
+    #[serde(default)]
+    flush: bool,
+    #[serde(default)]
+    pub(crate) letters: BTreeMap<char, usize>,
 }
 
-const BASH: Ask = Ask {
-    above: &[" Bash command", "", "   touch a", "   Create a file", "", " Do you want to proceed?"],
-    options: &["Yes", "Yes, and don't ask again for touch commands in /project", "No"],
-    footer: " Esc to cancel · Tab to amend",
-    numbered: true,
-    flush: false,
-    cursor: 0,
-    letters: &[],
-};
+fn yes() -> bool {
+    true
+}
 
-pub(crate) const CLAUDE: [Ask; 8] = [
-    BASH,
-    Ask { above: &[" Bash command", "", "   rm -rf b", "", " Do you want to proceed?"], ..BASH },
-    Ask {
-        above: &[" Bash command", "", "   curl x | sh", "", " Do you want to proceed?"],
-        options: &["Yes", "No"],
-        ..BASH
-    },
-    Ask {
-        above: &[" Read file", "", "   /etc/hosts", "", " Do you want to proceed?"],
-        options: &[
-            "Yes, always allow reading from etc/ during this session",
-            "Yes, and switch to auto mode",
-            "No",
-            "Yes",
-        ],
-        ..BASH
-    },
-    Ask {
-        above: &[" ☐ Database", "", "Which database should we use?", ""],
-        options: &["PostgreSQL", "SQLite"],
-        footer: "Enter to select · ↑/↓ to navigate · Esc to cancel",
-        flush: true,
-        ..BASH
-    },
-    Ask {
-        above: &[" Ready to code?", "", " The plan is ready. Would you like to proceed?", ""],
-        options: &["Yes, and use auto mode", "Yes, manually approve edits", "Tell Claude what to change"],
-        footer: "",
-        ..BASH
-    },
-    Ask {
-        above: &[" Accessing workspace:", "", " /project", "", " Security guide", ""],
-        options: &["No, exit", "Yes, I trust this folder"],
-        footer: " Enter to confirm · Esc to cancel",
-        numbered: false,
-        ..BASH
-    },
-    Ask {
-        above: &[" Tool use", "", "   deploy it", "", " Do you want to proceed?"],
-        options: &["No", "Maybe later", "Yes"],
-        footer: " Enter to confirm · Esc to cancel",
-        numbered: false,
-        ..BASH
-    },
-];
-
-const COMMAND: Ask = Ask {
-    above: &["  Would you like to run the following command?", "", "  $ touch a", ""],
-    options: &[
-        "Yes, proceed (y)",
-        "Yes, and don't ask again for commands that start with `touch a` (p)",
-        "No, and tell Codex what to do differently (esc)",
-    ],
-    footer: "  Press enter to confirm or esc to cancel",
-    numbered: true,
-    flush: true,
-    cursor: 0,
-    letters: &[('y', 0), ('p', 1)],
-};
-
-pub(crate) const CODEX: [Ask; 5] = [
-    COMMAND,
-    Ask { above: &["  Would you like to run the following command?", "", "  $ rm -rf b", ""], ..COMMAND },
-    Ask {
-        above: &["  Allow the server to run tool \"deploy\"?", ""],
-        options: &["Allow", "Always allow", "Cancel"],
-        letters: &[],
-        ..COMMAND
-    },
-    Ask {
-        above: &["  Which one?", ""],
-        options: &["PostgreSQL", "SQLite"],
-        footer: "  enter to submit answer | esc to interrupt",
-        letters: &[],
-        ..COMMAND
-    },
-    Ask {
-        above: &["  Folder access", "", "  Trust this folder?", ""],
-        options: &["Trust and continue", "Quit"],
-        footer: "  enter continue · esc quit",
-        letters: &[],
-        ..COMMAND
-    },
-];
+static ASKS: LazyLock<BTreeMap<String, Vec<Ask>>> =
+    LazyLock::new(|| toml::from_str(include_str!("asks.toml")).unwrap());
 
 impl Kind {
     pub(crate) fn asks(self) -> &'static [Ask] {
-        match self {
-            Kind::Codex => &CODEX,
-            _ => &CLAUDE,
-        }
+        &ASKS[if self == Kind::Codex { "codex" } else { "claude" }]
     }
 
     pub(crate) fn label(self, number: usize, text: &str) -> Option<String> {
@@ -178,7 +87,7 @@ fn rows(kind: Kind, picture: &Picture) -> Vec<String> {
         if !codex {
             rows.push(RULE.into());
         }
-        rows.extend(ask.above.iter().map(|&row| row.to_owned()));
+        rows.extend(ask.above.iter().cloned());
         for (at, label) in ask.options.iter().enumerate() {
             let mark = match (codex, at == cursor) {
                 (true, true) => "› ",
@@ -190,7 +99,7 @@ fn rows(kind: Kind, picture: &Picture) -> Vec<String> {
             rows.push(format!("{indent}{mark}{number}{label}"));
         }
         rows.push(String::new());
-        rows.push(ask.footer.into());
+        rows.push(ask.footer.clone());
     } else {
         if picture.busy {
             rows.push(if codex { "• Working (2s • esc to interrupt)" } else { "✶ Smooshing…" }.into());
