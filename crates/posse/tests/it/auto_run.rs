@@ -22,30 +22,7 @@ use crate::project::{Project, ended_with, said, says, spawned};
 use crate::steps::{DONE, FINE, ask, commit, either, end, limited, reports, wait_for};
 
 /// A planner that does what it is told: one task, named after the item.
-pub(crate) const PLANNER: &str = r##"
-design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
-case $POSSE_ITEM in *bug*) kind=defect;; *) kind=feature;; esac
-mkdir -p docs/plans .posse/plans
-echo "# Design of $POSSE_ITEM" > "$design"
-cat > ".posse/plans/$POSSE_ITEM.yaml" <<EOF
-meta:
-  name: $POSSE_ITEM
-  plan_doc: $design
-  source_item: docs/$kind-backlog/$POSSE_ITEM.md
-  validation: {enabled: true}
-  backoff_base: 1
-sections:
-  - id: s
-    name: Section
-    tasks:
-      - id: 'do-$POSSE_ITEM'
-        name: Do it
-        description: Do it.
-        agent: coder
-        target_acs: [AC1]
-EOF
-report '"status":"completed","message":"planned"'
-"##;
+pub(crate) const PLANNER: &str = include_str!("scripts/planner.sh");
 const VERIFIED: &str = "text='\"[PASS] S1: tried, gone\\n[PASS] AC1: tried, holds\\n**Verdict: PASS**\"'\n";
 const WANTING: &str = "text='\"[FAIL] S1: it is still there\\n**Verdict: FAIL**\"'\n";
 

@@ -29,21 +29,7 @@ pub(crate) fn inside(env: &TestEnv, line: &str) -> (String, String) {
 }
 
 /// Forked twice, in a session of its own, with nothing of its environment: adopted by the keeper.
-const ORPHAN: &str = r#"
-    rm -f orphan.code
-    export -f posse 2>/dev/null
-    cat > approve <<END
-while [ "\$(cut -d' ' -f4 /proc/\$\$/stat)" = "$$" ]; do :; done
-$(declare -f posse)
-posse ${ORPHANS_ARGUMENTS:-approve a} > orphan.said 2>&1
-echo \$? > orphan.code.new
-mv orphan.code.new orphan.code
-END
-    (setsid env -i POSSE_HOME="$POSSE_HOME" PATH="$PATH" bash ./approve > /dev/null 2>&1 &)
-    until [ -e orphan.code ]; do sleep 0.05; done
-    cat orphan.said
-    exit $(cat orphan.code)
-"#;
+const ORPHAN: &str = include_str!("scripts/orphan.sh");
 
 fn audit(env: &TestEnv) -> Vec<Value> {
     env.run(["audit", "show", "--json"]).json().as_array().unwrap().clone()
@@ -217,17 +203,7 @@ fn session_of_a_plan_confirms_no_commands() {
 }
 
 /// Sends a request over the daemon's socket, as any program can.
-const POST: &str = r#"
-import http.client, os, socket, sys
-class Connection(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(sys.argv[1])
-connection = Connection("posse")
-connection.request("POST", sys.argv[2], open(sys.argv[3]).read(), {"content-type": "application/json"})
-answer = connection.getresponse()
-print(answer.status, answer.read().decode())
-"#;
+const POST: &str = include_str!("scripts/post.py");
 
 #[test]
 fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {

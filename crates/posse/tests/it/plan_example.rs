@@ -6,30 +6,8 @@ use std::process::Command;
 use crate::plan_run::Scene;
 use crate::steps::{DONE, refused, reports, sh};
 
-const SEARCH: &str = "\
-cat > commands/search.sh <<'END'
-# notes search TEXT: the notes that contain it.
-sh commands/list.sh | grep -F -- \"$*\" || { echo \"notes: none\" >&2; exit 1; }
-END
-cat > tests/search.test <<'END'
-./notes add buy milk
-./notes add call Ada
-[ \"$(./notes search milk)\" = '1 buy milk' ]
-! ./notes search beer 2>/dev/null
-END
-";
-const COUNT: &str = "\
-cat > commands/count.sh <<'END'
-# notes count: how many there are.
-[ -f \"$NOTES_FILE\" ] || { echo 0; exit 0; }
-wc -l < \"$NOTES_FILE\" | tr -d ' '
-END
-cat > tests/count.test <<'END'
-[ \"$(./notes count)\" = 0 ]
-./notes add buy milk
-[ \"$(./notes count)\" = 1 ]
-END
-";
+const SEARCH: &str = include_str!("scripts/search.sh");
+const COUNT: &str = include_str!("scripts/count.sh");
 const PASS: &str = "text='\"[PASS] tests/run passes\\n**Verdict: PASS**\"'\n";
 
 #[test]

@@ -11,35 +11,11 @@ use super::*;
 use crate::documented;
 use crate::steps::{reports, sh, uses};
 
-const FIX: &str = r#"
-cat > commands/add.sh <<'END'
-# notes add TEXT: writes a note down, on one line.
-[ $# -gt 0 ] || { echo "notes add: what?" >&2; exit 64; }
-printf '%s' "$*" | tr '\n' ' ' >> "$NOTES_FILE"
-echo >> "$NOTES_FILE"
-END
-cat > tests/line_break.test <<'END'
-./notes add "call Ada
-tomorrow"
-[ "$(./notes list)" = '1 call Ada tomorrow' ]
-END
-"#;
+const FIX: &str = include_str!("../scripts/fix.sh");
 
 const REVIEWED: &str = "text='\"[PASS] sh tests/run passes\\n**Verdict: PASS**\"'\n";
 
-const VERIFIER: &str = r#"
-NOTES_FILE=$(mktemp)
-export NOTES_FILE
-./notes add 'call Ada
-tomorrow'
-seen=$(./notes list)
-rm "$NOTES_FILE"
-if [ "$seen" = '1 call Ada tomorrow' ] && sh tests/run >/dev/null; then
-  text='"[PASS] S1: one note\n[PASS] AC1: one note on one line\n[PASS] AC2: sh tests/run passes\n[PASS] AC3: without it, line_break.test fails\n**Verdict: PASS**"'
-else
-  text='"[FAIL] S1: notes list still shows two notes\n[FAIL] AC1: two notes\n[PASS] AC2: sh tests/run passes\n[FAIL] AC3: line_break.test has no line break\n**Verdict: FAIL**"'
-fi
-"#;
+const VERIFIER: &str = include_str!("../scripts/trying-verifier.sh");
 
 /// What posse builds for this profile in the directories the session was given, and nothing but that.
 #[track_caller]
