@@ -2,17 +2,10 @@
 
 use std::fs;
 
-use crate::kills::kill_daemon;
-use crate::plan_run::{ONE, Scene, TWO};
+use crate::plan_run::{ONE, Scene, one};
 use crate::project::{ended_with, said};
-use crate::steps::{DONE, commit, say, sh, wait_for};
+use crate::steps::{DONE, commit, sh, wait_for};
 
-fn in_place(plan: &str) -> String {
-    plan.replace("backoff_base: 1", "backoff_base: 1, isolation: in_place")
-        .replace("  backoff_base: 1, isolation", "  backoff_base: 1\n  isolation")
-}
-
-/// As it is told to commit where the user may have staged something.
 /// Everything of the user's: what is staged, what is changed, what git does not know.
 fn users(scene: &Scene) -> [String; 3] {
     [&["diff", "--cached"][..], &["diff"], &["ls-files", "--others"]].map(|arguments| scene.git(arguments))
@@ -20,7 +13,7 @@ fn users(scene: &Scene) -> [String; 3] {
 
 #[test]
 fn t47_uncommitted_changes_are_refused_or_left_alone() {
-    let scene = Scene::new(&in_place(ONE));
+    let scene = Scene::new(&one("isolation: in_place"));
     fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
     fs::write(scene.env.work().join("staged"), "staged\n").unwrap();
     scene.git(&["add", "staged"]);
@@ -43,7 +36,7 @@ fn t47_uncommitted_changes_are_refused_or_left_alone() {
 /// What a stopped session left is in nobody's way, and the next one goes on with it.
 #[test]
 fn t85_stop_and_go_on() {
-    let scene = Scene::new(&in_place(ONE));
+    let scene = Scene::new(&one("isolation: in_place"));
     scene.claude.gate("gate");
     scene.claude.play("t.1", sh("echo half > a") + &wait_for("gate"));
     scene.claude.play("t.2", sh("echo whole >> a") + DONE);
@@ -60,54 +53,18 @@ fn t85_stop_and_go_on() {
 /// T86 and T87: it goes on while nobody is there, and what it did meanwhile counts.
 #[test]
 fn t87_a_session_that_ends_while_the_daemon_is_dead() {
-    let scene = Scene::new(&in_place(ONE));
+    let scene = Scene::new(&one("isolation: in_place"));
     scene.claude.gate("gate");
     scene.claude.play("t", wait_for("gate") + &sh("echo alpha > a") + DONE);
     let run = scene.begin_until(&[], "t", 1);
     // Another plan cannot run in the same checkout.
-    let other = scene.other_plan("other.yaml", &in_place(ONE));
+    let other = scene.other_plan("other.yaml", &one("isolation: in_place"));
     let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
     assert!(code != 0 && text.contains("of another plan works in"), "{code}: {text}");
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
     scene.finishes(run, 0, 1);
     assert_eq!(scene.git(&["show", "--format=%s", "--name-only"]), "task t: Write a\n\na\n");
-}
-
-/// Whenever the daemon dies: no line of the user's is lost, nothing is done twice.
-#[test]
-fn the_daemon_may_die_at_any_time_in_the_users_checkout() {
-    let plan =
-        in_place(TWO).replace("isolation: in_place", "isolation: in_place\n  gates: [{name: ok, cmd: 'date >> log'}]");
-    let scene = Scene::new(&plan);
-    scene.put("README", "one\nmine\n");
-    scene.put("staged", "staged\n");
-    scene.git(&["add", "staged"]);
-    let before = [scene.git(&["diff", "--cached"]), scene.git(&["diff"])];
-    scene.claude.gate("gate");
-    let work = say("working") + &wait_for("gate") + &commit("a", "alpha") + &sh("echo x > left") + DONE;
-    scene.claude.play("1.1", work);
-    scene.claude.play("1.2", sh("cat a > b") + DONE);
-    let mut run = scene.begin(&["--allow-dirty"]);
-    let mut kills = 0;
-    while run.try_wait().unwrap().is_none() {
-        if kills == 3 {
-            scene.until_waits("1.1", 1);
-            scene.claude.open_gate("gate");
-        }
-        // The pauses differ, so that each daemon dies in another moment of the run.
-        std::thread::sleep(std::time::Duration::from_millis(100 + 70 * u64::from(kills)));
-        if run.try_wait().unwrap().is_none() && kills < 12 {
-            kills += kill_daemon(&scene.env);
-        }
-    }
-    // The last daemon may have been killed after the end of the run, when nobody needs another one.
-    scene.env.run(["ls"]).ok();
-    let text = scene.finishes(run, 0, 2);
-    assert_eq!([scene.git(&["diff", "--cached"]), scene.git(&["diff"])], before, "{text}");
-    assert_eq!(scene.git(&["ls-files", "--others"]), "log\n", "what the check left is nobody's work");
-    let log = scene.git(&["log", "--format=%s", "--name-only"]);
-    assert_eq!(log, "task 1.2: Write b\n\nb\ntask 1.1: Write a\n\nleft\nchange a\n\na\nfirst\n\nREADME\n", "{text}");
 }
 
 /// With Git LFS in the user's own configuration, which is where `git lfs install` puts it.

@@ -1,11 +1,10 @@
 //! `posse run log`: what was done for items, and what sessions were asked, did and said; how long it is kept, and what is
 //! masked in it. A plan carries out an item, so all of it holds for plans too.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::steps::{DONE, FINE, ask, commit, end, reports, say, sh, uses, wait_for};
+use crate::steps::{DONE, FINE, ask, commit, end, reports, say, sh, uses};
 use crate::{contains, has_in_order};
 
 /// The log of an item has that of the plan that carries it out.
@@ -116,26 +115,6 @@ fn it_tells_what_sessions_were_asked_did_and_said() {
     // A later pipeline does not hide what an earlier one did.
     scene.auto_ends(0, &["--drain"]);
     scene.auto_says(0, &["log", ".", "1-bug"], &["│ I try it."]);
-}
-
-#[test]
-fn it_follows_until_the_end() {
-    let scene = Scene::new(&["1-more"]);
-    scene.does("1-more");
-    scene.claude.gate("gate");
-    scene.claude.play("plan", say("the first") + &wait_for("gate") + &say("the second") + PLANNER);
-    scene.begin(&json!({}));
-    scene.until_waits("plan", 1);
-    let mut log = scene.env.command(["run", "log", "-f"]);
-    let mut log = log.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(log.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("the first")));
-    scene.claude.open_gate("gate");
-    for word in ["the second", "1-more: planned", "task do-1-more is done", "1-more: completed"] {
-        assert!(lines.any(|line| line.contains(word)), "{word}");
-    }
-    assert_eq!(lines.count(), 0);
-    assert_eq!(log.wait().unwrap().code(), Some(0));
 }
 
 /// A token that a session, a check or a report shows goes into the raw stream, which only its owner can read, and nowhere else

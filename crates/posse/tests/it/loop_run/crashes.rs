@@ -58,7 +58,8 @@ fn s_199_s_200_the_daemon_dies_and_nobody_is_there() {
         when("a daemon", || play.env.http().call("GET", "/health", "").ok());
     }
     let id = play.id();
-    Followed::new(play.env.command(["run", "log", "-f", &id])).end().ok();
+    let log = Followed::new(play.env.command(["run", "log", "-f", &id])).end().ends(0);
+    log.prints(&["turn 1: analyst", "turn 9: answered", "PASS in round 1"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
 }
