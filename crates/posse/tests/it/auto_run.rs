@@ -130,6 +130,34 @@ impl Scene {
         self.names(&format!("docs/completed-backlog/{kind}")).contains(&format!("{item}.md"))
     }
 
+    /// Each was done and archived once, and nothing is left behind.
+    #[track_caller]
+    fn archived_once(&self, items: &[&str]) {
+        for item in items {
+            let commits = self.git(&["log", "--format=%h", "--", &format!("docs/completed-backlog/*/{item}.md")]);
+            assert!(self.is_archived(item) && commits.lines().count() == 1, "{item}: {commits}");
+            assert_eq!(self.file(item).as_deref(), Some("done\n"));
+        }
+        assert_eq!(self.git(&["status", "--porcelain"]), "?? .posse/\n");
+        // What runs of plans leave is cleared away after they have ended.
+        when("no work tree is left", || (self.worktrees() == 1).then_some(()));
+    }
+
+    /// Waits until the journal of a run has an event of this name.
+    #[track_caller]
+    pub(crate) fn until_journaled(&self, id: &str, event: &str) {
+        when(event, || {
+            let entries: Value = self.env.http().get(&format!("/runs/{id}/journal")).ok()?;
+            entries.as_array()?.iter().any(|entry| entry["event"].get(event).is_some()).then_some(())
+        });
+    }
+
+    /// The id of the newest run of the backlog.
+    pub(crate) fn newest(&self) -> String {
+        let runs: Value = self.env.http().get("/runs?kind=backlog").unwrap();
+        runs[0]["id"].as_str().unwrap().to_owned()
+    }
+
     /// Waits for the end of a run, which has to be this one for this reason.
     #[track_caller]
     fn ends(&self, id: &str, outcome: &str, reason: &str) {
@@ -305,10 +333,7 @@ fn there_is_one_in_a_project_and_it_finds_what_is_new() {
 fn an_idle_pipeline_wakes_nobody() {
     let scene = Scene::new(&[]);
     let id = scene.begin(&json!({ "mode": "watch" }));
-    when("it waits", || {
-        let entries: Value = scene.env.http().get(&format!("/runs/{id}/journal")).ok()?;
-        entries.as_array()?.iter().any(|entry| entry["event"].get("scanned").is_some()).then_some(())
-    });
+    scene.until_journaled(&id, "scanned");
     let tasks = PathBuf::from(format!("/proc/{}/task", scene.env.daemon_pid()));
     // How often each thread was woken, and how much is in the log. Threads for what takes its time come and go.
     let seen = || {

@@ -130,7 +130,10 @@ fn play<K: Killable>(seed: u64, most: u32) -> u32 {
         let checked = end.and_then(|()| catch_unwind(AssertUnwindSafe(|| run.check(most > 0))));
         // The listener ends with the daemon.
         run.env().run(["stop", "--all"]);
-        checked.unwrap_or_else(|panic| resume_unwind(panic));
+        checked.unwrap_or_else(|panic| {
+            println!("{}", run.report());
+            resume_unwind(panic)
+        });
         kills
     })
 }
@@ -139,7 +142,7 @@ fn see_it_through<K: Killable>(run: &K, follower: &Follower) {
     let give_up = Instant::now() + PATIENCE;
     while let Some(mut command) = run.next() {
         let ended = follower.follow(&mut command, give_up);
-        assert!(ended && Instant::now() < give_up, "it does not come to an end\n{}", run.report());
+        assert!(ended && Instant::now() < give_up, "it does not come to an end");
     }
 }
 

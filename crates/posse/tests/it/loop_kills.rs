@@ -123,7 +123,7 @@ impl Killable for LoopKills {
 
     fn check(&self, disturbed: bool) {
         let run: &LoopView = &self.runs()[0];
-        assert_eq!(run.status, RunStatus::Passed, "{}", self.report());
+        assert_eq!(run.status, RunStatus::Passed);
         let journal = self.journals();
         let (mut key, mut answers) = (None, Vec::new());
         for JournalView { entry, .. } in &journal {
@@ -133,27 +133,23 @@ impl Killable for LoopKills {
                 _ => {}
             }
         }
-        assert_eq!(answers, ANSWERS.map(|(key, text)| (key, text.trim())), "{}", self.report());
+        assert_eq!(answers, ANSWERS.map(|(key, text)| (key, text.trim())));
         self.check_prompts(disturbed);
         self.check_audit(run, disturbed);
         // Every answer is kept where people look for it.
         let kept = fs::read_dir(&run.files).unwrap().flatten();
         let kept: Vec<String> = kept.filter_map(|file| fs::read_to_string(file.path()).ok()).collect();
         for (key, text) in ANSWERS {
-            assert!(
-                kept.iter().any(|kept| kept == text),
-                "the answer of the {key} is not in the archive\n{}",
-                self.report()
-            );
+            assert!(kept.iter().any(|kept| kept == text), "the answer of the {key} is not in the archive");
         }
         let agents = self.agents();
         if !self.cleanup {
-            assert!(agents.len() <= 5, "{agents:?} instead of five\n{}", self.report());
+            assert!(agents.len() <= 5, "{agents:?} instead of five");
             return;
         }
         // They were asked to leave, and that takes them a moment.
         for pid in agents {
-            assert!(process::ends(pid), "agent {pid} was left running\n{}", self.report());
+            assert!(process::ends(pid), "agent {pid} was left running");
         }
     }
 }
@@ -178,11 +174,11 @@ impl LoopKills {
         for submitted in self.records("submitted") {
             let task = submitted["prompt"].as_str().unwrap().lines().nth(1).unwrap_or_default().to_owned();
             let task = (submitted["terminal"].to_string(), task);
-            assert!(tasks.insert(task.clone()), "twice: {task:?}\n{}", self.report());
+            assert!(tasks.insert(task.clone()), "twice: {task:?}");
         }
         assert!(disturbed || tasks.len() == ANSWERS.len(), "{tasks:#?}");
         let mixed = self.records("queued");
-        assert!(mixed.is_empty(), "typed into a turn: {mixed:?}\n{}", self.report());
+        assert!(mixed.is_empty(), "typed into a turn: {mixed:?}");
     }
 
     fn check_audit(&self, run: &LoopView, disturbed: bool) {
@@ -199,15 +195,11 @@ impl LoopKills {
         let audited = by_terminal(begun.iter().map(|entry| entry.terminal.to_string()).collect());
         for (terminal, count) in &accepted {
             let known = audited.get(terminal).copied().unwrap_or(0);
-            assert!(
-                *count <= known,
-                "{terminal} was given {count} permissions, {known} are in the audit\n{}",
-                self.report()
-            );
+            assert!(*count <= known, "{terminal} was given {count} permissions, {known} are in the audit");
         }
         for entry in begun {
             let ended = entries.iter().any(|it| it.outcome.as_ref().is_some_and(|outcome| outcome.of == entry.seq));
-            assert!(ended, "nobody knows what became of {entry:?}\n{}", self.report());
+            assert!(ended, "nobody knows what became of {entry:?}");
         }
         assert!(disturbed || accepted.values().sum::<usize>() == 3, "{accepted:?}");
         self.env.run(["audit", "verify"]).ok();

@@ -70,27 +70,17 @@ fn told(words: &str, then: &str, otherwise: &str) -> String {
     either(&format!("grep -qF '{words}' \"$session/prompt\""), then, otherwise)
 }
 
-/// What the user has that is not committed, to the byte.
-#[derive(Debug, PartialEq)]
-struct Users {
-    files: Vec<(&'static str, Option<Vec<u8>>)>,
-    index: Vec<String>,
-    status: String,
-    stash: String,
-}
-
-fn users(scene: &Scene) -> Users {
+/// What the user has that is not committed, to the byte: files, index, status and stash.
+fn users(scene: &Scene) -> Vec<String> {
     let names = ["README", "staged", "both", "loose", "ignored.log", "gone"];
+    let mut users: Vec<String> = names.map(|name| format!("{name}: {:?}", scene.file(name))).to_vec();
     let index = scene.git(&["ls-files", "--stage"]);
     let theirs = |line: &&str| names.iter().any(|name| line.ends_with(&format!("\t{name}")));
-    let dirty = scene.git(&["status", "--porcelain=v2", "--ignored"]);
-    let stash = scene.git(&["stash", "list", "--format=%H"]);
-    Users {
-        files: names.iter().map(|name| (*name, fs::read(scene.env.work().join(name)).ok())).collect(),
-        index: index.lines().filter(theirs).map(str::to_owned).collect(),
-        status: dirty,
-        stash: scene.git(&["stash", "show", "-p", "--include-untracked"]) + &stash,
-    }
+    users.extend(index.lines().filter(theirs).map(str::to_owned));
+    users.push(scene.git(&["status", "--porcelain=v2", "--ignored"]));
+    users.push(scene.git(&["stash", "show", "-p", "--include-untracked"]));
+    users.push(scene.git(&["stash", "list", "--format=%H"]));
+    users
 }
 
 fn leave_work_about(scene: &Scene) {
@@ -125,7 +115,7 @@ fn leave_work_about(scene: &Scene) {
 struct PlanKills {
     scene: Scene,
     /// What the user had at the start.
-    before: Users,
+    before: Vec<String>,
     keeper_kills: AtomicU32,
 }
 
@@ -163,7 +153,7 @@ impl Killable for PlanKills {
             Some(outcome) if outcome.is_success() => return None,
             // If the answer was not taken, the plan asks again.
             Some(RunOutcome::Suspended) => drop(self.scene.plan("answer", &["asks", "blue", "of", "course"])),
-            Some(outcome) => panic!("{outcome:?}\n{}", self.report()),
+            Some(outcome) => panic!("{outcome:?}"),
             None => {}
         }
         Some(self.scene.command(&["run", self.scene.plan.to_str().unwrap(), "--parallel=3"]))
@@ -221,16 +211,16 @@ impl Killable for PlanKills {
     fn check(&self, _: bool) {
         let scene = &self.scene;
         let plan = scene.text();
-        assert!(plan.starts_with("# Kept by hand.\n") && plan.contains("# by hand"), "{}", self.report());
-        assert_eq!(plan.matches("status: verified").count(), TASKS.len(), "{}", self.report());
+        assert!(plan.starts_with("# Kept by hand.\n") && plan.contains("# by hand"));
+        assert_eq!(plan.matches("status: verified").count(), TASKS.len());
         for task in TASKS {
-            assert_eq!(scene.record(task).attempts, 1, "{task}: {}", self.report());
-            assert_eq!(scene.file(task), Some(format!("{task}\n")), "{}", self.report());
+            assert_eq!(scene.record(task).attempts, 1, "{task}");
+            assert_eq!(scene.file(task), Some(format!("{task}\n")));
             assert_eq!(scene.git(&["log", "--format=%H", "main", "--", task]).lines().count(), 1, "{task} came twice");
         }
         let shared = scene.file("shared").unwrap();
-        assert_eq!(shared.matches(": done").count(), TASKS.len(), "{shared}\n{}", self.report());
-        assert_eq!(users(scene), self.before, "{}", self.report());
+        assert_eq!(shared.matches(": done").count(), TASKS.len(), "{shared}");
+        assert_eq!(users(scene), self.before);
         scene.git(&["fsck", "--no-dangling"]);
         let branches = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
         // A git that died with its session may have left a lock in the user's repository. Only the user can know that nobody
@@ -240,13 +230,13 @@ impl Killable for PlanKills {
         for branch in branches.lines().filter(|branch| !(locked && reports.contains(&format!("branch {branch})")))) {
             // A session that was lost with its keeper may have written something. That is kept for a person.
             let name = branch.rsplitn(3, '/').take(2).collect::<Vec<_>>();
-            assert!(self.lost_sessions().contains(&format!("{}-{}", name[1], name[0])), "{branch}\n{}", self.report());
+            assert!(self.lost_sessions().contains(&format!("{}-{}", name[1], name[0])), "{branch}");
             let is_uncommitted = reports.contains(&format!("(branch {branch}): it has changes that are not committed"));
             let commits = scene.git(&["log", "--oneline", &format!("main..{branch}")]);
-            assert!(is_uncommitted || !commits.is_empty(), "{branch}\n{}", self.report());
+            assert!(is_uncommitted || !commits.is_empty(), "{branch}");
         }
         let worktrees = scene.git(&["worktree", "list"]);
-        assert!(worktrees.lines().count() <= 1 + branches.lines().count(), "{worktrees}\n{}", self.report());
+        assert!(worktrees.lines().count() <= 1 + branches.lines().count(), "{worktrees}");
         self.check_sessions();
     }
 }
@@ -276,16 +266,16 @@ impl PlanKills {
         for JournalView { seq, entry, .. } in self.journals() {
             match entry {
                 EntryView::Plan(PlanEntry::Launched { id: run, .. }) => {
-                    assert!(!ended.contains_key(&run), "{seq}: {run} began after its end\n{}", self.report());
-                    assert!(!merged.contains_key(&run.task), "{seq}: {run} began, and it is merged\n{}", self.report());
+                    assert!(!ended.contains_key(&run), "{seq}: {run} began after its end");
+                    assert!(!merged.contains_key(&run.task), "{seq}: {run} began, and it is merged");
                 }
                 EntryView::Plan(PlanEntry::Happened { event }) => match *event {
                     Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } => {
-                        assert_eq!(ended.insert(run.clone(), seq), None, "{run} ended twice\n{}", self.report());
+                        assert_eq!(ended.insert(run.clone(), seq), None, "{run} ended twice");
                     }
                     Event::MergeEnded { run, result: MergeResult::Merged { .. } } => {
                         let twice = merged.insert(run.task.clone(), seq);
-                        assert_eq!(twice, None, "{} was merged twice\n{}", run.task, self.report());
+                        assert_eq!(twice, None, "{} was merged twice", run.task);
                     }
                     _ => {}
                 },
@@ -303,17 +293,8 @@ impl PlanKills {
                 _ => 1,
             };
             let lost = self.keeper_kills.load(Ordering::Relaxed) > 0;
-            assert!(
-                finished == 1 || (lost && finished == 0),
-                "{task} was finished {finished} times\n{}",
-                self.report()
-            );
-            assert!(
-                sessions(task).count() == expected || lost,
-                "{task}: {}\n{}",
-                sessions(task).count(),
-                self.report()
-            );
+            assert!(finished == 1 || (lost && finished == 0), "{task} was finished {finished} times");
+            assert!(sessions(task).count() == expected || lost, "{task}: {}", sessions(task).count());
         }
     }
 }

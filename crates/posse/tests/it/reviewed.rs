@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use posse_api::{StreamMessage, StreamRequest};
 use posse_core::screen::Size;
-use posse_testkit::PATIENCE;
 use posse_testkit::process;
 use posse_testkit::stream::{Item, Stream};
 
+use crate::tcp::{asking, listen, status, upgraded};
 use crate::{env, text_when};
 
 #[test]
@@ -51,31 +51,19 @@ fn who_falls_behind_keeps_its_window() {
 fn a_closed_door_is_closed_for_those_inside_too() {
     let env = env();
     let id = env.launch(&["cat"]);
-    let listening = env.run(["serve", "--json", "--listen", "127.0.0.1:0", "--no-auth"]).json();
-    let address = listening["listening"]["address"].as_str().unwrap().to_owned();
-    let mut inside = TcpStream::connect(&address).unwrap();
-    inside.set_read_timeout(Some(PATIENCE)).unwrap();
+    let listening = listen(&env, &["--no-auth"]);
     let ask = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    inside.write_all(ask.as_bytes()).unwrap();
-    let mut head = [0; 12];
-    inside.read_exact(&mut head).unwrap();
-    assert_eq!(&head, b"HTTP/1.1 200");
-    let mut watching = TcpStream::connect(&address).unwrap();
-    watching.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(
-        watching,
-        "GET /terminals/{id}/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    )
-    .unwrap();
-    watching.read_exact(&mut head).unwrap();
-    assert_eq!(&head, b"HTTP/1.1 101");
+    let mut inside = asking(listening, ask);
+    assert_eq!(status(&mut inside), "200");
+    let mut watching = upgraded(listening, id);
+    assert_eq!(status(&mut watching), "101");
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let elsewhere = taken.local_addr().unwrap().to_string();
     assert_eq!(env.run(["serve", "--listen", &elsewhere]).code, Some(1), "somebody else's port");
-    assert!(TcpStream::connect(&address).is_ok(), "what worked goes on working");
+    assert!(TcpStream::connect(listening).is_ok(), "what worked goes on working");
 
-    env.run(["serve", "--listen", &address]).ok(); // with a token now
+    env.run(["serve", "--listen", &listening.to_string()]).ok(); // with a token now
     let mut rest = Vec::new();
     let _ = inside.read_to_end(&mut rest);
     let _ = inside.write_all(ask.as_bytes());

@@ -338,15 +338,7 @@ fn backlogs() {
                     fs::write(scene.env.work().join("docs/feature-backlog/9-held.md"), held).unwrap();
                 }
                 // It has to look first.
-                "run retry . 9-held" => {
-                    let http = scene.env.http();
-                    let newest: Value = http.get("/runs?kind=backlog").unwrap();
-                    let journal = format!("/runs/{}/journal", newest[0]["id"].as_str().unwrap());
-                    when("it has looked", || {
-                        let entries: Value = http.get(&journal).ok()?;
-                        entries.as_array()?.iter().any(|entry| entry["event"].get("scanned").is_some()).then_some(())
-                    });
-                }
+                "run retry . 9-held" => scene.until_journaled(&scene.newest(), "scanned"),
                 "run answer . 3-asks blue" => {
                     let asks = "# Asks\n\n## Status: Needs Clarification\n\n## Clarification\n\n**Question:** Which?\n\n**Answer:**\n";
                     fs::write(scene.env.work().join("docs/feature-backlog/3-asks.md"), asks).unwrap();

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use posse_core::ids::TerminalId;
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use posse_testkit::files::when;
@@ -19,11 +20,8 @@ pub(crate) fn listen(env: &TestEnv, more: &[&str]) -> SocketAddr {
 
 /// A request written by hand, so that nothing tidies it up on the way.
 fn raw(address: SocketAddr, request: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
+    let _ = asking(address, request).read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -170,26 +168,37 @@ fn listening_goes_on_after_a_crash_and_ends_when_told() {
     assert!(TcpStream::connect(address).is_err());
 }
 
+/// A connection that asks for the stream of a terminal.
+pub(crate) fn upgraded(address: SocketAddr, id: TerminalId) -> TcpStream {
+    asking(
+        address,
+        &format!(
+            "GET /terminals/{id}/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        ),
+    )
+}
+
+pub(crate) fn asking(address: SocketAddr, request: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+/// The status of the answer.
+pub(crate) fn status(stream: &mut TcpStream) -> String {
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    String::from_utf8_lossy(&head[9..]).into_owned()
+}
+
 #[test]
 fn streams_count_among_those_who_are_connected() {
     let env = env();
     let address = listen(&env, &["--no-auth"]);
     let id = env.launch(&["sleep", "1000"]);
-    let upgrade = format!(
-        "GET /terminals/{id}/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    let connect = || {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(upgrade.as_bytes()).unwrap();
-        stream
-    };
-    let status = |stream: &mut TcpStream| {
-        let mut head = [0; 12];
-        stream.read_exact(&mut head).unwrap();
-        String::from_utf8_lossy(&head[9..]).into_owned()
-    };
+    let connect = || upgraded(address, id);
     let mut streams: Vec<TcpStream> = (0..256).map(|_| connect()).collect();
     streams.iter_mut().for_each(|stream| assert_eq!(status(stream), "101"));
     assert_eq!(status(&mut connect()), "503", "the limit is reached");

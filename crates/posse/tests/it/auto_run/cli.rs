@@ -55,12 +55,7 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     scene.until_waits("plan", 1);
     let interrupt = || kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
     interrupt();
-    when("it is told", || {
-        let autos: Value = scene.env.http().get("/runs?kind=backlog").ok()?;
-        let id = autos[0]["id"].as_str()?.to_owned();
-        let journal: Value = scene.env.http().get(&format!("/runs/{id}/journal")).ok()?;
-        journal.as_array()?.iter().any(|entry| entry["event"].get("stop").is_some()).then_some(())
-    });
+    scene.until_journaled(&scene.newest(), "stop");
     interrupt();
     let shown = ended_with(130, child);
     assert!(shown.contains("stopping now"), "{shown}");

@@ -10,20 +10,6 @@ impl Scene {
         let said = |doing: &Value| format!("{} {}", doing["item"].as_str().unwrap(), doing["step"].as_str().unwrap());
         Some(doing.map(said).collect())
     }
-
-    /// Each was archived once, and nothing is left behind.
-    #[track_caller]
-    fn archived_once(&self, items: &[&str]) {
-        for item in items {
-            let moved = format!("docs/completed-backlog/features/{item}.md");
-            let commits = self.git(&["log", "--format=%h", "--", &moved]);
-            assert_eq!(commits.lines().count(), 1, "{item}");
-            assert_eq!(self.file(item).as_deref(), Some("done\n"));
-        }
-        assert_eq!(self.git(&["status", "--porcelain"]), "?? .posse/\n");
-        // What runs of plans leave is cleared away after they have ended.
-        when("no work tree is left", || (self.worktrees() == 1).then_some(()));
-    }
 }
 
 /// As many as are configured, and no more; what is new is taken up while others are worked on.
