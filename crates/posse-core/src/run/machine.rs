@@ -236,24 +236,6 @@ impl Run {
         }
     }
 
-    pub fn take(&mut self, event: RunEvent, now: Mono, wall: Wall) -> Vec<Effect> {
-        if let RunEvent::Go { .. } = event {
-            self.set_clock(now, wall);
-        }
-        self.now = now;
-        self.progress.now = wall;
-        self.told_before += i64::try_from(self.told.len()).unwrap_or(i64::MAX);
-        self.told.clear();
-        if self.heeds(&event) {
-            self.apply(event);
-        }
-        let mut effects = self.progress.take_effects(|_| false);
-        if std::mem::take(&mut self.mirror_due) {
-            effects.insert(0, Effect::WriteState(self.mirror(None)));
-        }
-        effects
-    }
-
     /// The clock that never jumps may be another daemon's now: only the wall clock tells how long ago the last accepts were.
     fn set_clock(&mut self, now: Mono, wall: Wall) {
         let away = wall.since(self.progress.now);
@@ -438,8 +420,22 @@ impl Machine for Run {
     type Input = Input;
     type Effect = Effect;
 
-    fn handle(&mut self, input: Input, now: Wall) -> Vec<Effect> {
-        self.take(input.event, input.mono, now)
+    fn handle(&mut self, Input { mono, event }: Input, now: Wall) -> Vec<Effect> {
+        if let RunEvent::Go { .. } = event {
+            self.set_clock(mono, now);
+        }
+        self.now = mono;
+        self.progress.now = now;
+        self.told_before += i64::try_from(self.told.len()).unwrap_or(i64::MAX);
+        self.told.clear();
+        if self.heeds(&event) {
+            self.apply(event);
+        }
+        let mut effects = self.progress.take_effects(|_| false);
+        if std::mem::take(&mut self.mirror_due) {
+            effects.insert(0, Effect::WriteState(self.mirror(None)));
+        }
+        effects
     }
 
     /// No effect is outstanding: `Go` brings the evidence of what became of them.

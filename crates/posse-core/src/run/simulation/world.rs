@@ -57,8 +57,8 @@ pub(super) struct Outcome {
 }
 
 enum Act {
-    /// To the posse that lives now, if it is still this one.
-    Tell(usize, RunEvent),
+    /// To the posse that lives now.
+    Tell(RunEvent),
     Prompt(TerminalId, String),
     Agent(TerminalId, Does),
     /// What the store and the pump remember of a message.
@@ -68,7 +68,7 @@ enum Act {
     /// Somebody kills an agent, whoever is there.
     Murder,
     /// Asked to leave, by the posse that lives now.
-    Leave(usize, Vec<TerminalId>),
+    Leave(Vec<TerminalId>),
 }
 
 #[derive(Clone, Copy)]
@@ -149,6 +149,8 @@ impl World for Outside {
         self.posse += 1;
         self.is_up = false;
         self.watching = None;
+        // What the dead posse had begun.
+        self.queue.retain(|_, act| !matches!(act, Act::Tell(_) | Act::Leave(_)));
         // What was killed before it was written must not be killed for ever.
         self.kill =
             self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: daemon.journal.len() + kill.again, ..kill });
@@ -231,8 +233,7 @@ impl Outside {
     }
 
     fn tell(&mut self, milliseconds: u64, happened: RunEvent) {
-        let posse = self.posse;
-        self.later(milliseconds, Act::Tell(posse, happened));
+        self.later(milliseconds, Act::Tell(happened));
     }
 
     fn happens(&mut self, daemon: &mut Daemon<Self>, event: RunEvent) {
@@ -250,8 +251,7 @@ impl Outside {
 
     fn act(&mut self, daemon: &mut Daemon<Self>, act: Act) {
         match act {
-            Act::Tell(posse, happened) if posse == self.posse => self.happens(daemon, happened),
-            Act::Tell(..) => {}
+            Act::Tell(happened) => self.happens(daemon, happened),
             Act::Prompt(terminal, text) => self.prompted(terminal, &text),
             Act::Agent(terminal, does) => self.agent(&daemon.run, terminal, does),
             Act::Note(sequence, arrived) => drop(self.noted.insert(sequence, arrived)),
@@ -263,11 +263,10 @@ impl Outside {
                     self.end(&daemon.run, victim);
                 }
             }
-            Act::Leave(posse, terminals) if posse == self.posse => {
+            Act::Leave(terminals) => {
                 terminals.into_iter().for_each(|terminal| self.end(&daemon.run, terminal));
                 self.happens(daemon, RunEvent::Closed);
             }
-            Act::Leave(..) => {}
         }
     }
 
@@ -318,8 +317,7 @@ impl Outside {
             Effect::Turn(record, effect) => self.begin_for(*record, effect),
             Effect::Notify { event, .. } => self.notices.push(event),
             Effect::Close { terminals, .. } => {
-                let posse = self.posse;
-                self.later(15, Act::Leave(posse, terminals));
+                self.later(15, Act::Leave(terminals));
             }
             Effect::WriteState(_) => {}
             other => panic!("nobody asked for {other:?} in this world"),
