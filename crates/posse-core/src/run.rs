@@ -1,14 +1,14 @@
 //! One run of the loop, from its first terminal to PASS or FAIL, through any number of crashes.
 //!
-//! `review_loop` decides which turn comes next, `turn` decides when a turn is over. `Run` puts them together: it starts
-//! the terminals, begins turns, parks while a model is not available, stops, and resumes where it was. It is a value
-//! like the other machines (`engine::Machine`): it takes what happened and answers with what it wants done.
+//! `review_loop` chooses the next turn, and `turn` decides when a turn ends. `Run` combines them: it starts terminals,
+//! begins turns, parks while a model is unavailable, stops, and resumes. Like the other machines (`engine::Machine`) it
+//! is a value that takes events and returns effects.
 //!
-//! Its journal has what happened (`Input`), each before anything that follows from it is done. What people read of it (`Entry`)
-//! is derived when an input is taken in. A run that is read back from its journal *is* the run that wrote it. What was under way
-//! when posse died is then decided from evidence (`resume`), never repeated blindly.
+//! The journal holds every event (`Input`), written before its effects are executed. Entries for people (`Entry`) are
+//! derived when an input is applied. Replaying the journal reproduces the run. After a crash, `resume` decides pending
+//! effects from evidence and never repeats them blindly.
 //!
-//! Nothing here knows of processes, files or databases: those are the driver's, in `posse-server`.
+//! Nothing here uses processes, files or databases: the driver in `posse-server` does.
 
 mod ending;
 mod entry;
@@ -34,7 +34,7 @@ pub use machine::Run;
 pub use messages::{Caller, Effect, Input, RunEvent, Sent, TurnEffect, TurnEvent};
 pub use traces::{Shown, judge_traces};
 
-/// A person who has come just now.
+/// A person who just connected.
 #[cfg(test)]
 const HURRIED: Option<Caller> = Some(Caller { hurry: true, auto_accept: None });
 
@@ -43,44 +43,43 @@ use crate::prompts::PromptTemplates;
 use crate::review_loop::config::LoopConfig;
 use crate::review_loop::{Key, Prompt, Role, Rounds};
 
-/// What a run was asked to do. Never changes; the environment of its agents is no part of it, because that may hold
-/// secrets.
+/// The parameters of a run. They never change. The agents' environment is excluded, because it may hold secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub id: RunId,
     pub config: LoopConfig,
     pub prompt: Prompt,
-    /// The project, resolved.
+    /// The project's resolved path.
     pub directory: String,
-    /// The project has an `openspec/` directory: prompts may speak of its commands.
+    /// The project has an `openspec/` directory, so prompts may mention its commands.
     pub openspec: bool,
-    /// The user's prompt templates when the run began.
+    /// The user's prompt templates at the start of the run.
     pub prompts: PromptTemplates,
-    /// When it began, as the name of its archive folder.
+    /// The start time, used as the name of the archive folder.
     pub stamp: String,
     pub state_file: String,
     pub session: Name,
-    /// The operator confirmed the directory: agents that ask whether they may trust it get a yes.
+    /// The operator confirmed the directory: agents that ask for trust get a yes.
     pub trusted: bool,
-    /// The time zone of the user, by name: agents say when a limit ends in local time.
+    /// The name of the user's time zone, because agents report the end of a limit in local time.
     pub zone: Option<String>,
-    /// SHA-256 of the configuration file the operator named, so that it is known later what was in force.
+    /// SHA-256 of the operator's configuration file, as evidence of the settings in force.
     pub config_hash: Option<String>,
-    /// A run that began elsewhere and is known by its state file only.
+    /// A run that began elsewhere and is known only by its state file.
     pub imported: Option<Imported>,
 }
 
-/// What a state file knew.
+/// The contents of a state file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
     pub rounds: Rounds,
     pub terminals: BTreeMap<Role, TerminalId>,
-    /// The turn that was under way: whose, and where. Its prompt is not sent again as long as its answer may come.
+    /// The running turn and its terminal. Its prompt is not sent again while an answer may still come.
     pub in_flight: Option<(Key, TerminalId)>,
 }
 
 impl Spec {
-    /// The name of a role's terminal; every replacement gets one of its own.
+    /// Returns the name of a role's terminal; every replacement gets its own.
     pub fn terminal_name(&self, role: Role, nth: u32) -> String {
         let run = &self.id.as_str()[..4];
         if nth <= 1 { format!("{role}-{run}") } else { format!("{role}-{run}-{nth}") }
@@ -102,7 +101,7 @@ crate::words! {
 }
 
 impl RunStatus {
-    /// Nothing more will ever happen.
+    /// Returns whether the run is over for good.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Passed | Self::Failed)
     }

@@ -1,29 +1,29 @@
-//! One prompt to one agent, until its answer or until it is certain that there will be none.
+//! A turn: one prompt to one agent, until the answer arrives or the turn fails.
 //!
-//! `Turn` is told what the terminal is (`get_status`), what lies in the response file, and the time; it says when to look at
-//! the file, when to accept a permission, when to warn, and how the turn ends. The driver (`wait_for_response_file`) does
-//! these things and nothing else. Nothing polls: every event is judged like one poll of the spec, in its order, which is
-//! binding:
+//! `Turn` receives the terminal's status (`get_status`), the response file's content and the time. It decides when to
+//! read the file, accept a permission or warn, and how the turn ends. The driver (`wait_for_response_file`) only
+//! executes these decisions. Nothing polls: every event is judged like one poll of the spec, in the order that the spec
+//! requires:
 //!
 //! error → permission → file → startup guard → grace (→ reminder) → timeout
 //!
-//! and `deadline()` names the next instant at which a poll would come to another result.
+//! `deadline()` returns the next instant at which a poll would give another result.
 //!
-//! - The file is read in its form after the terminal became quiet. It is looked at when quiet begins, when something happens
-//!   to it while quiet, and once more before a turn fails for the lack of it: what the watcher tells is only a hint.
-//! - The startup guard: grace does not count before the agent was seen at work, or for `grace` in vain. Otherwise the quiet of
-//!   the turn before would be taken for the end of this one.
-//! - Comparisons are strict, as the seed has them: at exactly `grace` nothing has expired.
-//! - Nothing is accepted or typed any more when the time of the turn is up.
-//! - An unknown status is no observation. It changes nothing, and nothing but the timeout happens during it.
+//! - Only the file's content after the terminal became quiet counts. The file is read when quiet begins, when it
+//!   changes while the terminal is quiet, and once more before a turn fails without a file. Watcher events are only
+//!   hints.
+//! - The startup guard: grace does not count until the agent was seen at work or `grace` has expired once. Otherwise
+//!   the quiet period of the previous turn would end this one.
+//! - Comparisons are strict, as in the seed: at exactly `grace` nothing has expired.
+//! - After the turn's timeout nothing is accepted or typed.
+//! - An unknown status is no observation. Only the timeout can fire during an unknown status.
 //!
-//! Not here: making sure that a prompt is typed safely (`delivery`), reading and archiving files, the audit, and what is done
-//! about a failure: `run` parks or stops, and tells people.
+//! Not here: typing a prompt safely (`delivery`), reading and archiving files, the audit, and the reaction to a failure
+//! (`run` parks or stops, and notifies people).
 //!
-//! Scenarios of the spec that are about the driver, and are tested there: moving stale files and what can happen meanwhile
-//! (S-112, S-113), archiving that fails (S-117), finding out that a terminal is gone or a server restarts (S-158, S-159),
-//! two inputs at once (S-163). What they lead to is decided here and tested here. About configuration: S-131, S-139,
-//! S-147 to S-149.
+//! Some scenarios of the spec test the driver: moving stale files and concurrent changes (S-112, S-113), failed
+//! archiving (S-117), detecting a lost terminal or a server restart (S-158, S-159), two inputs at once (S-163). Their
+//! consequences are decided and tested here. About configuration: S-131, S-139, S-147 to S-149.
 
 pub mod failure;
 pub mod files;
@@ -51,7 +51,7 @@ pub use crate::review_loop::Level;
 use crate::status::{Status, StatusKind, WaitingKind};
 use crate::time::Wall;
 
-/// A turn that is under way.
+/// A running turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnRecord {
     pub turn: u64,
@@ -60,20 +60,20 @@ pub struct TurnRecord {
     pub attempt: u32,
     pub text: String,
     pub begun: Wall,
-    /// When the prompt may first have been on its way.
+    /// The earliest time at which the prompt may have been typed.
     pub dispatching: Option<Wall>,
-    /// How much the terminal had printed by then.
+    /// The number of bytes the terminal had printed by then.
     pub printed: Option<u64>,
     pub sent: Option<Wall>,
     pub accepts: u32,
     pub reminders: u32,
     pub human_told: bool,
-    /// The answer was taken. The response file is not in the archive yet.
+    /// The answer was accepted, but the response file is not archived yet.
     pub answered: bool,
 }
 
 impl TurnRecord {
-    /// A turn of which nothing has been sent yet.
+    /// Creates a turn whose prompt has not been sent.
     pub(crate) fn new(turn: u64, key: Key, terminal: TerminalId, attempt: u32, text: String, begun: Wall) -> Self {
         Self {
             turn,
@@ -93,29 +93,29 @@ impl TurnRecord {
     }
 }
 
-/// What the terminal is now.
+/// The observed state of a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// `None`: a status we do not know. That is no observation.
+    /// `None` stands for an unknown status and counts as no observation.
     pub kind: Option<StatusKind>,
     pub waiting: Option<WaitingKind>,
-    /// Which question it is, once it is on the screen and could be read.
+    /// The question's identity, once the question is drawn and readable.
     pub question: Option<String>,
-    /// A few lines that show what is asked.
+    /// A short excerpt of the question.
     pub shown: Vec<String>,
-    /// It is a permission, and the provider has the keys to accept just this.
+    /// The question is a permission, and the provider has keys that accept only this request.
     pub plain_yes: bool,
     pub epoch: u64,
     pub reason: String,
-    /// The newest lines of the terminal, none of them older than the dispatch, if they decide anything.
+    /// The terminal's newest lines, all printed after the dispatch, if they affect the decision.
     pub words: Option<String>,
-    /// Nothing was seen of the agent being at what it was asked last. That it is, is no more than our own word.
+    /// No work on the last prompt was observed; only posse's own record says that the agent is busy.
     pub unproven: bool,
 }
 
 impl Seen {
-    /// As far as a status says it. `words` is for who knows the terminal. An agent that was given something and
-    /// has not reacted is not quiet: its status is the one of before.
+    /// Derives the observation from a status, without `words`. An agent that has not reacted to its input is not quiet:
+    /// its status predates the input.
     pub fn of(status: &Status) -> Self {
         let dialog = status.dialog.as_ref();
         let is_plain = |dialog: &Dialog| dialog.kind == WaitingKind::Permission && dialog.accepting().is_some();
@@ -132,14 +132,14 @@ impl Seen {
         }
     }
 
-    /// With the newest lines of the terminal, if they decide anything.
+    /// Adds the terminal's newest lines, if they affect the decision.
     #[must_use]
     pub fn with_words(self, words: Option<String>) -> Self {
         let quiet = matches!(self.kind, Some(StatusKind::Idle | StatusKind::Completed));
         Self { words: words.filter(|words| !quiet || failure::standing(words).is_some()), ..self }
     }
 
-    /// A few lines that show what is asked, without secrets: of the command, or else the newest lines of the terminal.
+    /// Returns a short excerpt of the question without secrets: of the command, or else of the terminal's newest lines.
     fn snippet(&self) -> Vec<String> {
         let words = self.words.as_deref().unwrap_or_default();
         let tail = || crate::audit::tail(&words.lines().map(str::to_owned).collect::<Vec<_>>());
@@ -148,85 +148,85 @@ impl Seen {
     }
 }
 
-/// What is in the response file.
+/// The state of the response file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
     Absent,
-    /// Nothing but white space. It is left in place: its writer may have truncated it just now.
+    /// The file holds only white space. It is left in place, because its writer may have just truncated it.
     Blank,
     NotRegular,
     Unreadable(String),
-    /// It has changed between two looks (`files::SETTLED`): it may still be written.
+    /// The file changed between two reads (`files::SETTLED`), so a write may be in progress.
     Unsettled,
-    /// Decoded (`files::decode`).
+    /// The decoded text (`files::decode`).
     Ready(String),
 }
 
-/// Why an accept was not carried out.
+/// The reason an accept failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum AcceptFailure {
-    /// Nothing was typed: another question is open, or none, or none with a plain yes.
+    /// Nothing was typed: another question is open, or none, or one without a plain yes.
     #[error("{0}")]
     Refused(String),
-    /// Nothing was typed, and nothing will be: the evidence is not enough for a yes without a person.
+    /// Nothing was typed and nothing will be: the evidence is not enough to accept without a person.
     #[error("{0}")]
     Unproven(String),
-    /// Something went wrong, and nobody knows how far it got.
+    /// The accept failed at an unknown point, so the key may have been sent.
     #[error("{0}")]
     Failed(String),
-    /// The terminal is no more.
+    /// The terminal is gone.
     #[error("{0}")]
     Gone(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// An event is made, handled and gone.
+// Events are short-lived, so their size does not matter.
 #[allow(clippy::large_enum_variant)]
 pub enum Event {
-    /// At the beginning and at every change.
+    /// Sent at the start and at every change.
     Status(Seen),
-    /// The agent's last message has changed since the dispatch, while it was quiet.
+    /// The agent's last message changed after the dispatch, while the agent was quiet.
     MessageChanged,
-    /// Something happened to the response file.
+    /// The watcher reported a change of the response file.
     FileStirred,
     /// The answer to `LookAtFile`.
     File(Look),
-    /// The answer to `Accept`.
+    /// The result of `Accept`.
     Accepted(Result<(), AcceptFailure>),
-    /// The reminder of `Remind` could not be typed.
+    /// The reminder requested by `Remind` could not be typed.
     NotReminded(String),
-    /// The answer to `AskLastOutput`: the agent's last message, if there is one that came after the prompt.
+    /// The result of `AskLastOutput`: the agent's last message, if it is newer than the prompt.
     LastOutput(Option<String>),
-    /// The terminal is no more.
+    /// The terminal is gone.
     Gone(String),
-    /// The deadline has come, or may have.
+    /// The deadline has passed, or may have passed.
     Time,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Write the audit entry, then `send_input(terminal, "y")`, for this question only. Answered by `Accepted`.
+    /// Write the audit entry, then `send_input(terminal, "y")` for this question only. Answered by `Accepted`.
     Accept {
         n: u32,
         cap: u32,
         question: Option<String>,
-        /// A few lines that show what is accepted.
+        /// A short excerpt of the accepted question.
         shown: Vec<String>,
     },
-    /// Answered by one `File`. There is never more than one look under way.
+    /// Read the response file. Answered by one `File`; at most one read is pending.
     LookAtFile,
-    /// `get_last_output`. Answered by `LastOutput`.
+    /// Call `get_last_output`. Answered by `LastOutput`.
     AskLastOutput,
-    /// Type the reminder (`files::reminder`). `NotReminded` tells if that fails.
+    /// Type the reminder (`files::reminder`). A failure is reported as `NotReminded`.
     Remind {
         n: u32,
     },
-    /// For the log.
+    /// Write a line to the log.
     Say(Level, String),
     Notify(Notice),
-    /// It is over; nothing follows.
+    /// End the turn. No effect follows.
     End(Result<Answer, TurnError>),
 }

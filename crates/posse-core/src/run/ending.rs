@@ -1,4 +1,4 @@
-//! How a run ends: after its verdict, or stopped on the way.
+//! The end of a run: after its verdict, or by a stop.
 
 use serde_json::Map;
 
@@ -11,12 +11,12 @@ use crate::review_loop::{Final, Role};
 use crate::turn::Notice;
 
 impl Run {
-    /// What comes after the verdict, one step at a time.
+    /// Performs the steps after the verdict, one at a time.
     pub(super) fn after(&mut self) {
         let Some(verdict) = self.verdict() else { return };
         self.live = Live::Stepping;
         if let (Final::Pass, Some(step)) = (verdict, self.next_step()) {
-            // It is done with the user's programs, name and keys, as they have them in their environment.
+            // The steps use the user's programs, name and keys from the user's environment.
             if !self.can_start {
                 let why =
                     "PASS; what comes after it is to be done, and only `posse loop --resume` knows its environment";
@@ -39,18 +39,18 @@ impl Run {
         if wishes.openspec_archive && archive.is_none() {
             return Some(Step::OpenspecArchive);
         }
-        // What could not be archived is not committed (LOOP-60).
+        // A run whose files could not be archived is not committed (LOOP-60).
         let archive_failed = matches!(archive, Some(StepOutcome::Failed(_)));
         (wishes.git_commit && !archive_failed && done(Step::GitCommit).is_none()).then_some(Step::GitCommit)
     }
 
-    /// Stops. With agents that are to leave it does so when they have been asked: from then on they are no longer its own,
-    /// or a run that is resumed at once would give a task to somebody who is on the way out.
+    /// Stops the run. If agents are to exit, the run stops after asking them and gives up ownership. Otherwise a run
+    /// resumed at once would assign a task to an exiting agent.
     pub(super) fn stop(&mut self, stop: Stop, why: &str) {
         let clean = match stop {
-            // Who comes with the environment finds everybody where they were.
+            // A client that brings the environment finds all agents in place.
             Stop::Alone => false,
-            // Nothing was done yet: those that did start are of no use to anybody.
+            // No work was done yet, so agents that did start are useless.
             Stop::Start if self.is_fresh() => true,
             _ => self.spec.config.cleanup_on_exit,
         };
@@ -59,7 +59,7 @@ impl Run {
         self.close();
     }
 
-    /// Requests the steps before a stop. If posse dies before they are done, the next daemon repeats them.
+    /// Requests the steps before a stop. If posse dies first, the next daemon repeats them.
     pub(super) fn close(&mut self) {
         let Some(leaving) = &self.leaving else { return };
         let terminals = leaving.terminals.clone();
@@ -93,7 +93,7 @@ impl Run {
         self.progress.end(RunOutcome::Stopped, why.clone());
         if stop != Stop::Asked {
             let id = self.spec.id;
-            // The rest may be of a screen, which is nothing to send around.
+            // Later lines may come from a screen, and do not belong in a notification.
             let first = why.lines().next().unwrap_or_default();
             let over = self.status().is_over();
             let text = if over { first.to_owned() } else { format!("{first}\nGo on with: posse loop --resume {id}") };
@@ -103,8 +103,8 @@ impl Run {
         self.tell(Entry::Stopped { stop, why });
     }
 
-    /// What the state file says now. `verdict`: all that comes after the verdict is done, and the file goes to the archive.
-    /// Before that it does not name the verdict.
+    /// Returns the state file's current content. `verdict`: the steps after the verdict are done, and the file goes to
+    /// the archive. Earlier content does not name the verdict.
     pub(super) fn mirror(&self, verdict: Option<Final>) -> Box<StateFile> {
         let Spec { id, config, directory, stamp, session, .. } = &self.spec;
         let provider = |role: &Role| config.agents.get(role).map_or_else(String::new, |choice| choice.provider.clone());

@@ -1,4 +1,4 @@
-//! What people and programs are told of a run.
+//! The entries of a run that people and programs read.
 
 use serde::{Deserialize, Serialize};
 

@@ -14,17 +14,17 @@ use crate::review_loop::{Final, Next, Role, Rounds, Rules};
 use crate::time::{Mono, Wall};
 use crate::turn::{Cause, Event, Level, Seen, Turn, TurnError, TurnRecord};
 
-/// A turn that failed, until it is tried again.
+/// A failed turn that waits for a retry.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failed {
     pub(super) record: TurnRecord,
     pub(super) cause: Cause,
     pub(super) message: String,
-    /// The last time at which the agent was known to live.
+    /// The last time at which the agent was known to be alive.
     pub(super) lived_until: Wall,
 }
 
-/// The agents that are being asked to leave, and what the run stops for after that.
+/// The agents that are asked to exit, and the reason for the following stop.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Leaving {
     pub(super) stop: Stop,
@@ -32,36 +32,36 @@ pub(super) struct Leaving {
     pub(super) terminals: Vec<TerminalId>,
 }
 
-/// What is waited for. `Go` begins with nothing.
+/// The live state: what the run waits for. `Go` starts in an empty state.
 #[derive(Clone, Debug)]
 pub(super) enum Live {
     Resting,
     Snapshotting,
-    /// Waits for these terminals; the first that could not be started says why.
+    /// Waits for these terminals; the first failure to start supplies the reason.
     Starting {
         waiting: BTreeSet<Role>,
         failed: Option<String>,
     },
-    /// Waits for the terminal to be quiet.
+    /// Waits until the terminal is quiet.
     Settling {
         since: Mono,
         told: bool,
-        /// Since when it asks something instead.
+        /// When the terminal began to ask a question instead.
         asks: Option<Mono>,
     },
     Clearing,
     Sending,
     Waiting(Box<Turn>),
-    /// Time is up. What the agent has written by now is being kept; then the turn fails.
+    /// The timeout passed. The agent's partial output is being kept; then the turn fails.
     KeepingLate(TurnError),
-    /// A turn failed, or its terminal is gone; perhaps its agent is at it all the same, or its answer is there.
+    /// A turn failed or its terminal is gone. The agent may still be working, or its answer may exist.
     Reconsidering,
     Archiving,
     Parked {
         until: Mono,
     },
     Stepping,
-    /// Agents are asked to leave, the state file is written; then it stops, or is over.
+    /// Agents are asked to exit and the state file is written; then the run stops or is over.
     Closing,
 }
 
@@ -70,53 +70,53 @@ pub struct Run {
     pub spec: Spec,
     pub rounds: Rounds,
     pub terminals: BTreeMap<Role, TerminalId>,
-    /// Names of terminals that are being started.
+    /// Names of terminals that are starting.
     pub starting: BTreeMap<Role, String>,
-    /// The last turn's number.
+    /// The number of the last turn.
     pub turns: u64,
-    /// Why it has stopped, if it has.
+    /// The reason for the stop, if the run is stopped.
     pub stopped: Option<Stop>,
-    /// Steps after PASS that are done.
+    /// Completed steps after PASS.
     pub steps: Vec<(Step, StepOutcome)>,
-    /// How many terminals each role was given a name for.
+    /// Number of terminal names issued per role.
     pub(super) wanted: BTreeMap<Role, u32>,
-    /// What was uncommitted before; `None` until it is known.
+    /// Uncommitted changes before the run; `None` until known.
     pub(super) snapshot: Option<Option<Snapshot>>,
     pub(super) record: Option<TurnRecord>,
-    /// How many times the turn that comes next, or is under way, was begun.
+    /// Number of attempts of the current or next turn.
     pub(super) attempts: u32,
-    /// Files in the archive.
+    /// Number of files in the archive.
     pub(super) archived: u32,
     pub(super) failed: Option<Failed>,
-    /// The run is parked until then.
+    /// The end of the parking, while the run is parked.
     pub(super) hold: Option<Hold>,
-    /// How often in a row the model's service failed, and how often a usage limit was hit.
+    /// Number of consecutive failures of the model's service, and of usage limits hit.
     pub(super) outages: u32,
     pub(super) limits: u32,
     pub(super) leaving: Option<Leaving>,
     pub(super) live: Live,
-    /// What the watched terminal is.
+    /// The state of the watched terminal.
     pub(super) seen: Option<Seen>,
     pub(super) can_start: bool,
-    /// A caller came who does not want to wait until the model is tried again.
+    /// A caller asked to retry the model without waiting.
     pub(super) hurry: bool,
-    /// Deliveries of this turn that certainly failed.
+    /// Deliveries of this turn that are known to have failed.
     pub(super) undelivered: u32,
-    /// When something was last accepted in each terminal.
+    /// Time of the last accept in each terminal.
     pub(super) accepted: BTreeMap<TerminalId, Mono>,
-    /// When the event under way happened, by the clock that never jumps.
+    /// Monotonic time of the current event.
     pub(super) now: Mono,
     pub(super) progress: Progress<Effect>,
-    /// What the last event has led to, for people.
+    /// Entries produced by the last event, for people.
     told: Vec<Entry>,
-    /// How many entries were told before.
+    /// Number of entries published before.
     told_before: i64,
-    /// The state file is to be written.
+    /// The state file must be written.
     pub(super) mirror_due: bool,
 }
 
 impl Run {
-    /// A new run. Nothing happens before `Go`.
+    /// Creates a run. Nothing happens before `Go`.
     pub fn new(spec: Spec, at: Wall) -> Self {
         let (rounds, terminals, in_flight) = match &spec.imported {
             Some(Imported { rounds, terminals, in_flight }) => (rounds.clone(), terminals.clone(), *in_flight),
@@ -126,7 +126,7 @@ impl Run {
             }
         };
         let record = in_flight.map(|(key, terminal)| {
-            // Sent by somebody else, in words we do not know. Its time begins anew.
+            // Another program sent an unknown prompt. The turn's time starts again.
             let begun = TurnRecord::new(1, key, terminal, 1, String::new(), at);
             TurnRecord { dispatching: Some(at), sent: Some(at), ..begun }
         });
@@ -168,7 +168,7 @@ impl Run {
         match (self.progress.outcome().map(|(outcome, _)| outcome), self.stopped) {
             (Some(RunOutcome::Verified), _) => RunStatus::Passed,
             (Some(RunOutcome::Failed), _) => RunStatus::Failed,
-            // There is nothing to go on with.
+            // There is nothing to resume.
             (Some(_), Some(Stop::Start)) if self.is_fresh() => RunStatus::Failed,
             (Some(_), _) => RunStatus::Stopped,
             (None, _) if self.hold.is_some() => RunStatus::Parked,
@@ -176,7 +176,7 @@ impl Run {
         }
     }
 
-    /// The turn whose answer is awaited.
+    /// Returns the turn whose answer is awaited.
     pub fn turn(&self) -> Option<&TurnRecord> {
         self.record.as_ref().filter(|record| !record.answered)
     }
@@ -185,12 +185,12 @@ impl Run {
         self.record.as_mut().filter(|record| !record.answered)
     }
 
-    /// No turn was ever begun.
+    /// Returns whether no turn was ever begun.
     pub(super) fn is_fresh(&self) -> bool {
         self.turns == 0 && self.spec.imported.is_none()
     }
 
-    /// The verdict, once nothing more is asked of any agent.
+    /// Returns the verdict, once no agent has work left.
     pub(super) fn verdict(&self) -> Option<Final> {
         match self.rounds.next() {
             Next::Over(verdict) if self.record.is_none() => Some(verdict),
@@ -198,17 +198,17 @@ impl Run {
         }
     }
 
-    /// The roles without a terminal.
+    /// Returns the roles without a terminal.
     pub(super) fn missing(&self) -> BTreeSet<Role> {
         Role::ALL.into_iter().filter(|role| !self.terminals.contains_key(role)).collect()
     }
 
-    /// What the last event has led to, numbered from 1 on through all events.
+    /// Returns the entries of the last event, numbered from 1 across all events.
     pub fn told(&self) -> impl Iterator<Item = (i64, &Entry)> {
         (self.told_before + 1..).zip(&self.told)
     }
 
-    /// Whether the event changes anything. Others need not be journaled.
+    /// Returns whether the event changes anything. Other events need not be journaled.
     pub fn heeds(&self, event: &RunEvent) -> bool {
         match (event, &self.live) {
             (RunEvent::Status { seen, .. }, Live::Settling { .. } | Live::Waiting(_) | Live::Reconsidering) => {
@@ -223,7 +223,7 @@ impl Run {
         }
     }
 
-    /// When to send `Time`.
+    /// Returns when to send `Time`.
     pub fn due(&self) -> Option<Mono> {
         match &self.live {
             Live::Settling { since, told, asks } => {
@@ -236,7 +236,8 @@ impl Run {
         }
     }
 
-    /// The clock that never jumps may be another daemon's now: only the wall clock tells how long ago the last accepts were.
+    /// Sets both clocks. The monotonic clock may be another daemon's, so the age of the last accepts comes from the
+    /// wall clock.
     fn set_clock(&mut self, now: Mono, wall: Wall) {
         let away = wall.since(self.progress.now);
         self.accepted.retain(|_, at| {
@@ -262,7 +263,7 @@ impl Run {
                     self.look_again();
                 }
             }
-            // What stops it already has its own reason; and what is over cannot be stopped.
+            // A closing run has its own reason to stop, and a finished run cannot be stopped.
             (RunEvent::Stop { .. }, Live::Resting | Live::Closing) => {}
             (RunEvent::Stop { why }, _) => self.stop(Stop::Asked, &why),
             (RunEvent::Closed, Live::Closing) => self.closed(),
@@ -307,13 +308,13 @@ impl Run {
                 self.look_again();
             }
             (RunEvent::Turn { event, .. }, _) => self.turn_event(event),
-            // The result of something that the run no longer waits for.
+            // The result of an effect that the run no longer waits for.
             _ => {}
         }
     }
 
-    /// Whether an event of this turn still matters: it is the last one, one that was reopened, or the failed one
-    /// that is looked at again.
+    /// Returns whether an event of this turn still matters: the turn is the last one, a reopened one, or a failed one
+    /// under review.
     fn concerns(&self, turn: u64) -> bool {
         let reconsidered = self.failed.as_ref().filter(|_| matches!(self.live, Live::Reconsidering));
         let known = self.record.as_ref().or(reconsidered.map(|failed| &failed.record));
@@ -341,7 +342,7 @@ impl Run {
         self.tell(Entry::TerminalLost { role, why: why.into() });
     }
 
-    /// Goes on from between two turns.
+    /// Continues between two turns.
     pub(super) fn advance(&mut self) {
         self.mirror_due = true;
         match self.rounds.next() {
@@ -374,7 +375,7 @@ impl Run {
         self.live = Live::Starting { waiting: roles, failed: None };
     }
 
-    /// The start of a terminal is over; `why` it failed.
+    /// Handles the end of a terminal's start; `why` is the reason for a failure.
     fn start_over(&mut self, role: Role, why: Option<String>) {
         let Live::Starting { waiting, failed } = &mut self.live else { return };
         waiting.remove(&role);
@@ -382,13 +383,13 @@ impl Run {
         if !waiting.is_empty() {
             return;
         }
-        // Somebody else may be missing meanwhile: whose turn it is finds that out.
+        // Another role's terminal may have gone in the meantime; the next turn detects that.
         let Some(why) = failed.take() else { return self.advance() };
         self.stop(Stop::Start, &why);
     }
 
-    /// Applies what the caller says about accepting permissions: the person who resumes a run decides, not the one who began
-    /// it. While a run is driven it cannot be made to accept more, because the caller may be one of its agents.
+    /// Applies the caller's setting for accepting permissions: the person who resumes a run decides, not the one who
+    /// began it. A driven run cannot be made to accept more, because the caller may be one of its agents.
     pub(super) fn heed(&mut self, caller: Caller, stopped: bool) {
         let handoff = &self.spec.config.handoff;
         let accepts = handoff.auto_accept_permissions;
@@ -438,13 +439,13 @@ impl Machine for Run {
         effects
     }
 
-    /// No effect is outstanding: `Go` brings the evidence of what became of them.
+    /// No effect is outstanding: `Go` brings evidence of their results.
     fn progress(&self) -> &Progress<Effect> {
         &self.progress
     }
 
     fn deadline(&self) -> Option<Wall> {
-        // Not too early, because a wall clock counts milliseconds.
+        // Rounded up, because a wall clock counts milliseconds.
         self.due().map(|due| self.progress.now.after(due.since(self.now) + Duration::from_millis(1)))
     }
 
@@ -453,7 +454,7 @@ impl Machine for Run {
     }
 }
 
-/// Stamped with the clock that never jumps when it is journaled.
+/// Stamped with the monotonic clock when it is journaled.
 impl From<RunEvent> for Input {
     fn from(event: RunEvent) -> Self {
         Self { mono: Mono::default(), event }

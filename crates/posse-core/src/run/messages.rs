@@ -1,4 +1,4 @@
-//! What can happen to a run, and what it wants done.
+//! The events and effects of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::time::{Mono, Wall};
 use crate::turn::files::Suffix;
 use crate::turn::{self, Level, Notice, Seen};
 
-/// An entry of the journal of a run: what happened, and when by the clock that never jumps.
+/// A journal entry of a run: an event and its monotonic time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Input {
     pub mono: Mono,
@@ -24,38 +24,38 @@ pub struct Input {
 /// A client that provides the environment of the agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
-    /// A person, just now: what the run waits for is tried at once.
+    /// A person just connected, so pending retries run at once.
     pub hurry: bool,
-    /// Whether permissions are accepted from now on, by the environment of the person who resumes a stopped run. If
-    /// it says nothing about it, what is configured holds.
+    /// Whether permissions are accepted from now on, from the environment of the person who resumes a stopped run. If
+    /// unset, the configuration applies.
     pub auto_accept: Option<bool>,
 }
 
-/// What can happen to a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// An event is made, handled and gone.
+// Events are short-lived, so their size does not matter.
 #[allow(clippy::large_enum_variant)]
 pub enum RunEvent {
-    /// It begins, or resumes after a stop or a crash: nothing that it had asked for before comes back. These of its terminals
-    /// live, and these were being started when posse died.
+    /// Starts the run, or resumes it after a stop or a crash; earlier effects get no result. Lists the live terminals,
+    /// and those that were starting when posse died.
     Go {
         alive: BTreeSet<TerminalId>,
         adopted: BTreeMap<Role, TerminalId>,
         caller: Option<Caller>,
     },
     Came(Caller),
-    /// A terminal was started, or could not be.
+    /// A terminal was started or failed to start.
     TerminalStarted {
         role: Role,
         terminal: Result<TerminalId, String>,
     },
-    /// What a watched terminal is now.
+    /// The new status of a watched terminal.
     Status {
         terminal: TerminalId,
         seen: Seen,
     },
-    /// Something about this turn.
+    /// An event of this turn.
     Turn {
         turn: u64,
         event: TurnEvent,
@@ -65,7 +65,7 @@ pub enum RunEvent {
         step: Step,
         outcome: StepOutcome,
     },
-    /// The effect `Close` is carried out.
+    /// The effect `Close` was executed.
     Closed,
     Stop {
         why: String,
@@ -82,40 +82,40 @@ pub enum RunEvent {
     Time,
 }
 
-/// What can happen to a turn.
+/// An event of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)]
 pub enum TurnEvent {
-    /// What an earlier turn left in the response file was moved away, under this name, or could not be. So much had the
-    /// terminal printed by then.
+    /// An old response file was moved away under this name, or could not be. `printed` is the terminal's output count
+    /// at that time.
     StaleCleared {
         stale: Result<Option<String>, String>,
         printed: Option<u64>,
     },
     Sent(Sent),
-    /// While the answer is awaited.
+    /// An event while the answer is awaited.
     Waiting(turn::Event),
-    /// The response file is in the archive under this name, if there was one and it could be moved.
+    /// The response file was archived under this name, if it existed and could be moved.
     Archived(Option<String>),
 }
 
-/// What became of a prompt.
+/// The result of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sent {
-    /// It is in the conversation, or the agent has worked since.
+    /// The prompt is in the conversation, or the agent has worked since.
     Taken,
-    /// Nothing of it is with the agent.
+    /// No part of the prompt reached the agent.
     Not(String),
-    /// The same, but its number is used up.
+    /// No part of the prompt reached the agent, but its number is used up.
     Lost,
-    /// It is not known whether the agent has it, and the terminal does not show it.
+    /// The delivery is unknown, and the terminal does not show it.
     Uncertain(String),
     Gone(String),
 }
 
-/// What a run wants done, in this order. After a crash none of it is repeated: what comes next is decided from evidence.
+/// The effects of a run, in order. After a crash none of them is repeated: evidence decides the next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     StartTerminal {
@@ -123,23 +123,23 @@ pub enum Effect {
         choice: AgentChoice,
         name: String,
     },
-    /// Report the status of this terminal, now and at every change, and of no other one.
+    /// Report this terminal's status, now and at every change, and stop watching any other.
     Watch(TerminalId),
-    /// Something for this turn.
+    /// An effect for this turn.
     Turn(Box<TurnRecord>, TurnEffect),
-    /// `event` is what happened, in one word for programs.
+    /// `event` is one word that names the event for programs.
     Notify {
         event: &'static str,
         notice: Notice,
     },
-    /// See what is uncommitted in the project.
+    /// Record the uncommitted changes of the project.
     TakeSnapshot,
     WriteState(Box<StateFile>),
     Step {
         step: Step,
         before: Option<Snapshot>,
     },
-    /// Ask these terminals to exit, then write the state file, and archive the file if the run is over. Answered by `Closed`;
+    /// Ask these terminals to exit, then write the state file, and archive it if the run is over. Answered by `Closed`;
     /// the end is published after that.
     Close {
         terminals: Vec<TerminalId>,
@@ -148,22 +148,23 @@ pub enum Effect {
     },
 }
 
-/// What a run wants done for a turn, in its terminal or with its response file.
+/// An effect of a turn, on its terminal or its response file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnEffect {
-    /// Move what an earlier turn left in the response file to the archive, under this number.
+    /// Move an old response file to the archive, under this number.
     ClearStale {
         number: u32,
     },
-    /// Type the prompt: once, however often it is asked for. If it may be there already, see whether it is.
+    /// Type the prompt once, even if requested repeatedly. If the prompt may already be typed, check the terminal
+    /// first.
     Send,
-    /// Type a reminder of this number, from 1 on: once, however often it is asked for.
+    /// Type the reminder of this number, from 1 on, once, even if requested repeatedly.
     Remind {
         n: u32,
         text: String,
     },
-    /// `lived_until`: if its agent is gone, the last time at which the agent was known to live. Only a file that was complete by
-    /// then, or was renamed into place, counts.
+    /// Read the response file. If the agent is gone, `lived_until` is the last time it was known to be alive. Only a
+    /// file completed by then, or renamed into place, counts.
     LookAtFile {
         lived_until: Option<Wall>,
     },
@@ -173,7 +174,7 @@ pub enum TurnEffect {
         question: Option<String>,
     },
     AskLastOutput,
-    /// The response file goes to the archive under this number. `suffix`: it came too late.
+    /// Move the response file to the archive under this number. `suffix`: the file came too late.
     Archive {
         number: u32,
         suffix: Option<Suffix>,

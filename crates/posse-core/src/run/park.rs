@@ -1,23 +1,23 @@
-//! When a model is not to be had: how long to wait, and when to give up.
+//! Retries while a model is unavailable: how long to wait, and when to stop.
 
 use std::time::Duration;
 
 use crate::time::Wall;
 use crate::turn::ApiFailure;
 
-/// Waits after a server's failure or a dropped stream, in seconds. The agent itself has tried several times by then.
+/// Waits after a server failure or a dropped stream, in seconds. The agent itself has retried several times by then.
 const SERVER: [u64; 5] = [30, 60, 120, 300, 600];
-/// A usage limit without a known end is tried again after this, …
+/// Wait after a usage limit without a known end.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
-/// … this many times: half a day.
+/// Maximum number of these waits: half a day.
 const LIMIT_TIMES: u32 = 48;
-/// Added to a named end, because clocks differ.
+/// Added to a reported end, because clocks differ.
 const SLACK: Duration = Duration::from_secs(60);
-/// A named end that has passed, and the limit is still there: so much longer with each time, up to `LIMIT`.
+/// Extra wait per retry if the limit outlasts its reported end, up to `LIMIT`.
 const STILL: Duration = Duration::from_secs(60);
 
-/// When to try a turn again whose model's service failed, after `times` failures in a row before. `resets` is the named end of
-/// a limit. `None`: trying again is pointless, or was tried often enough.
+/// Returns when to retry a turn after `times` earlier consecutive failures of the model's service. `resets` is the
+/// reported end of a limit. `None`: a retry is pointless, or the retries are used up.
 pub(super) fn parking(failure: &ApiFailure, times: u32, resets: Option<Wall>, now: Wall) -> Option<Wall> {
     match failure {
         ApiFailure::Server(_) | ApiFailure::Dropped => {
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(parking(&ApiFailure::Other("401".into()), 0, None, now), None);
     }
 
-    /// The clock shows what was named, and the agent names it again: it is not asked back to back until it was too often.
+    /// The agent reports an end that has already passed: retries are spaced out until they are used up.
     #[test]
     fn a_named_end_that_has_passed_is_waited_for_all_the_same() {
         let limit = ApiFailure::UsageLimit { resets: None };

@@ -1,4 +1,4 @@
-//! Going on after a stop or a crash. What was under way is decided from evidence.
+//! Resumes after a stop or a crash. Pending work is decided from evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ impl Run {
         for role in lost.map(|(role, _)| *role).collect::<Vec<_>>() {
             self.terminal_lost(role, "it was gone when the run went on");
         }
-        // It was about to stop, and stops.
+        // The run was about to stop, and stops.
         if self.leaving.is_some() {
             return self.close();
         }
@@ -55,11 +55,11 @@ impl Run {
                 let message = format!("the terminal of the {} is gone", key.role());
                 let begun = record.begun;
                 self.break_off(TurnError::new(Cause::Gone, message));
-                // It died while no daemon was there to see it.
+                // The agent died while no daemon was running.
                 self.failed.iter_mut().for_each(|failed| failed.lived_until = begun);
                 self.look_again();
             }
-            // Nothing of it was ever sent.
+            // No part of the turn was ever sent.
             false => {
                 self.record = None;
                 self.go_between();
@@ -68,27 +68,27 @@ impl Run {
     }
 
     fn resumed(&mut self) {
-        // A person has looked and said that it shall go on: the turn that failed begins anew, as if its prompt had been
-        // sent again. (A crash is no such thing, and to be alone is put right by a program.)
+        // A person reviewed and resumed the run: the failed turn starts again, as if its prompt had been resent. A
+        // crash or a missing client does not count as such a decision.
         self.progress.resume();
         if self.stopped.take().is_some_and(|stop| stop != Stop::Alone) {
             (self.outages, self.limits) = (0, 0);
             if let Some(failed) = &mut self.failed {
                 (failed.record.accepts, failed.record.human_told) = (0, false);
             }
-            // While the run was stopped nobody waited for the answer, and nobody was told of questions.
+            // While the run was stopped, no time was counted and no questions were reported.
             let at = self.progress.now;
             if let Some(turn) = self.turn_mut() {
                 (turn.sent, turn.human_told) = (turn.sent.map(|_| at), false);
             }
         }
-        // Whoever comes back cannot know what the agents still remember.
+        // The new caller cannot know what the agents remember.
         Role::ALL.into_iter().for_each(|role| self.rounds.forget(role));
         self.tell(Entry::Resumed);
     }
 
-    /// Goes on from between two turns. If the last one failed, its agent may be at it all the same, or its answer may be
-    /// there: an agent that is asked a second time might do it twice, and what it wrote would be lost.
+    /// Continues between two turns. After a failed turn the agent may still be working, or its answer may exist. A
+    /// repeated prompt might do the work twice and lose that answer.
     pub(super) fn look_again(&mut self) {
         let asked = |Failed { record, cause, .. }: &&Failed| {
             let perhaps = matches!(cause, Cause::Uncertain | Cause::Gone) && record.dispatching.is_some();
@@ -106,7 +106,7 @@ impl Run {
     }
 
     pub(super) fn go_between(&mut self) {
-        // Somebody who comes and says "go on" need not wait.
+        // A person who resumes the run need not wait.
         if std::mem::take(&mut self.hurry) && self.hold.take().is_some() {
             self.say(Level::Info, "somebody asked for it: the model is tried again at once");
         }
@@ -115,7 +115,7 @@ impl Run {
             return;
         }
         let commits = self.spec.config.post_processing.git_commit;
-        // Without anybody there it stops below, and looks when somebody is.
+        // Without a client the run stops below, and checks when a client connects.
         if self.is_fresh() && commits && self.snapshot.is_none() && self.can_start {
             self.live = Live::Snapshotting;
             return self.progress.request(Effect::TakeSnapshot);
@@ -124,8 +124,8 @@ impl Run {
         if missing.is_empty() { self.advance() } else { self.start(missing) }
     }
 
-    /// A turn failed, its agent lives. If it is at work or waits for an answer it is waited for; if the answer is there it is
-    /// taken; otherwise the agent is asked to take the task up again.
+    /// Reviews a failed turn whose agent is alive. A working or asking agent is awaited, and an existing answer is
+    /// accepted. Otherwise the agent is asked to resume the task.
     pub(super) fn reconsider(&mut self) {
         let Some(Failed { record, .. }) = &self.failed else { return self.go_between() };
         let key = record.key;
@@ -142,13 +142,13 @@ impl Run {
     fn reopen(&mut self, why: String) {
         self.hold = None;
         if let Some(Failed { record, .. }) = self.failed.take() {
-            // Its time begins anew: somebody has decided that it is worth it.
+            // The turn's time starts again, because a person decided to resume it.
             self.record = Some(TurnRecord { sent: Some(self.progress.now), ..record });
         }
         self.say(Level::Info, why);
     }
 
-    /// The agent of the turn that failed went away between being found alive and being watched.
+    /// Handles an agent of a failed turn that exited between the check and the watch.
     pub(super) fn gone_again(&mut self, why: String) {
         let Some(Failed { record, lived_until, .. }) = &mut self.failed else { return self.go_between() };
         *lived_until = self.progress.now;
@@ -157,27 +157,27 @@ impl Run {
         self.look_for_answer();
     }
 
-    /// Looks whether the turn that failed has left an answer.
+    /// Checks whether the failed turn left an answer.
     pub(super) fn look_for_answer(&mut self) {
         let Some(Failed { record, lived_until, .. }) = &self.failed else { return self.go_between() };
-        // The terminal of an imported turn, whose text is not known, is another program's, and may well be alive.
+        // The terminal of an imported turn belongs to another program, and may be alive.
         let gone = self.terminals.get(&record.key.role()) != Some(&record.terminal) && !record.text.is_empty();
         let lived_until = gone.then_some(*lived_until);
         let look = Effect::Turn(Box::new(record.clone()), TurnEffect::LookAtFile { lived_until });
         self.progress.request(look);
     }
 
-    /// Judges the response file of a turn that failed. If the answer is there all the same, it counts.
+    /// Judges the response file of a failed turn. An existing answer counts.
     pub(super) fn looked(&mut self, look: Look) {
         let Some(Failed { record, .. }) = &self.failed else { return self.go_between() };
         let key = record.key;
         match look {
             Look::Ready(text) => {
                 self.reopen(format!("the answer of the {} has come after all", key.role()));
-                // As its turn would have: without what is around it.
+                // Trimmed, as in a regular turn.
                 self.answered(text.trim().to_owned(), AnswerFrom::File);
             }
-            // It may still be written.
+            // A write may be in progress.
             Look::Unsettled => self.look_for_answer(),
             _ => self.go_between(),
         }

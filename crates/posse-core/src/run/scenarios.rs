@@ -1,5 +1,5 @@
-//! Scenarios of the spec that are about a whole run: how it starts, stops, goes on and ends. A scenario is a table: what
-//! happens, step by step, and what the run then tells and wants, in a few words.
+//! Scenarios of the spec about a whole run: start, stop, resume and end. Each scenario is a table of steps, with the
+//! entries and effects that follow in a few words.
 
 mod alone;
 mod cooldown;
@@ -25,12 +25,12 @@ const APPROVED: &str = "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\n\
     - proposal verified, P1 traceability coverage complete, downstream module src/a.rs, handoff lists 3 steps\n\
     - implementation and diff read, test command run, regression risk low, no defect left to fix";
 
-/// A run and whoever drives it, both clocks in one hand.
+/// A run and its driver, with control over both clocks.
 struct Bench {
     spec: Spec,
     run: Run,
     now: Duration,
-    /// How far the wall clock was moved.
+    /// Offset of the wall clock.
     moved: i64,
     journal: Vec<(Wall, Input)>,
     told: Vec<Entry>,
@@ -50,7 +50,7 @@ impl Bench {
         Self { spec, run, now: Duration::from_secs(1), moved: 0, journal: Vec::new(), told: Vec::new() }
     }
 
-    /// Each line is a step, and what follows from it: `step -> told, wanted`. `...` stands for anything.
+    /// Plays the lines `step -> entries, effects`. `...` stands for anything.
     #[track_caller]
     fn play(&mut self, script: &str) {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -84,7 +84,7 @@ impl Bench {
                 let role = *self.run.starting.keys().next().unwrap();
                 return self.happens(RunEvent::TerminalStarted { role, terminal: Ok(terminal(rest.parse().unwrap())) });
             }
-            // The terminal of the turn.
+            // Events of the turn's terminal.
             "idle" => return self.sees(says(StatusKind::Idle)),
             "busy" => return self.sees(says(StatusKind::Processing)),
             "completed" => return self.sees(says(StatusKind::Completed)),
@@ -94,7 +94,7 @@ impl Bench {
             }
             "asks" => return self.sees(permission(rest)),
             "gone" => return self.turn(Event::Gone("its program exited with 9".into())),
-            // What becomes of its prompt, its questions, its answer.
+            // Results of the prompt, questions and answer.
             "cleared" => return self.of_turn(TurnEvent::StaleCleared { stale: Ok(None), printed: None }),
             "stuck" => return self.of_turn(TurnEvent::StaleCleared { stale: Err(text()), printed: None }),
             "sent" => return self.of_turn(TurnEvent::Sent(Sent::Taken)),
@@ -105,7 +105,7 @@ impl Bench {
             "file" => return self.turn(Event::File(Look::Ready(rest.replace("\\n", "\n")))),
             "nothing" => return self.turn(Event::File(Look::Absent)),
             "archived" => return self.of_turn(TurnEvent::Archived(Some(text()).filter(|name| !name.is_empty()))),
-            // Several at once.
+            // Several events at once.
             "started" => {
                 if self.go("none") == ["take snapshot"] {
                     self.happens(RunEvent::Snapshot(None));
@@ -126,7 +126,7 @@ impl Bench {
                 }
                 assert_eq!(self.run.turn().unwrap().key, Key::Tester);
             }
-            // What must be so.
+            // Assertions.
             "is" => assert_eq!(self.run.status().as_str(), rest),
             "says" => assert!(self.last_words().contains(rest), "{rest}: {}", self.last_words()),
             "accepts" => assert_eq!(self.run.turn().unwrap().accepts.to_string(), rest),
@@ -138,8 +138,8 @@ impl Bench {
         Vec::new()
     }
 
-    /// These terminals live: `none`, `others` than the first, or all. Whoever comes is a person, unless it is a `patient`
-    /// client or nobody (`alone`).
+    /// Resumes with these terminals alive: `none`, `others` than the first, or all. The caller is a person, unless it
+    /// is a `patient` client or absent (`alone`).
     fn go(&mut self, how: &str) -> Vec<String> {
         let has = |word| how.split(' ').any(|other| other == word);
         let dead = if has("none") { 5 } else { usize::from(has("others")) };
@@ -150,7 +150,7 @@ impl Bench {
         self.happens(RunEvent::Go { alive, adopted, caller })
     }
 
-    /// One whole turn.
+    /// Plays one whole turn.
     fn answer(&mut self, text: &str) -> Vec<String> {
         self.play("ask\nbusy\ncompleted");
         let answered = self.turn(Event::File(Look::Ready(text.into())));
@@ -186,7 +186,7 @@ impl Bench {
         all
     }
 
-    /// posse dies, and the run is read back from its journal.
+    /// Kills posse and replays the run from its journal.
     fn dies(&mut self) {
         let mut run = Run::new(self.spec.clone(), Wall(0));
         for (at, input) in self.journal.clone() {
@@ -206,7 +206,7 @@ fn terminal(nth: usize) -> TerminalId {
     TerminalId::from_random(0xa000_0000 + nth as u32)
 }
 
-/// An agent that asks for a permission.
+/// Returns a status that asks for a permission.
 fn permission(name: &str) -> Seen {
     Seen {
         kind: Some(StatusKind::WaitingUserAnswer),
@@ -217,7 +217,7 @@ fn permission(name: &str) -> Seen {
     }
 }
 
-/// What is told, in a few words.
+/// Renders an entry in a few words.
 fn name(entry: &Entry) -> String {
     let value = serde_json::to_value(entry).unwrap();
     value["entry"].as_str().unwrap().replace('_', " ")
@@ -227,7 +227,7 @@ fn says(state: &StateFile) -> String {
     format!("mirror {}", format!("{:?}", state.final_status).to_uppercase())
 }
 
-/// An effect in a few words.
+/// Renders an effect in a few words.
 fn words(effect: &Effect) -> Vec<String> {
     let words = match effect {
         Effect::StartTerminal { role, name, .. } => format!("start {role} {name}"),
@@ -285,13 +285,13 @@ fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
     }
     bench.dies();
     assert_eq!(bench.run.starting, BTreeMap::from([(Role::Analyst, "analyst-feed".to_owned())]));
-    // It is not started a second time.
+    // The terminal is not started a second time.
     bench.play("go adopting -> resumed, terminal ready, turn begun, mirror RUNNING, watch");
 }
 
 #[test]
 fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
-    // The state first: who waits for the stop finds it. What was under way comes back to nobody.
+    // The state is published first, for clients that wait for the stop. Results of pending effects have no receiver.
     play(
         "{}",
         "asked
@@ -314,7 +314,7 @@ fn s_192_a_stop_before_a_run_goes_on_changes_nothing() {
 
 #[test]
 fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on() {
-    // In its turn, where it may have written its answer before it went, and between two of its turns.
+    // During its turn, when it may have written its answer before it exited, and between two turns.
     for (begun, looks) in [("asked", "resumed, look for a whole file\nnothing -> "), ("started", "resumed, ")] {
         let script = format!(
             "{begun}
@@ -346,7 +346,7 @@ fn s_199_an_agent_that_is_still_at_it_is_waited_for_and_not_asked_again() {
 #[test]
 fn s_200_an_answer_that_came_meanwhile_is_used() {
     play("{}", "asked\ndies\ngo\nidle -> look at file\nfile ANALYST_SUMMARY -> answered, archive");
-    // Its terminal is gone, its answer is not.
+    // Its terminal is gone, but its answer exists.
     play(
         "{}",
         "asked
@@ -397,7 +397,7 @@ fn s_123_a_wall_clock_that_is_set_back_changes_nothing() {
     bench.moved = HOUR;
     bench.play("time ->");
     assert_eq!(bench.run.due(), grace);
-    // Read back with a clock that was set back: no more time than a new turn, and no less than none.
+    // Replayed with a clock that was set back: the turn gets no more time than a new turn, and no less than none.
     bench.moved = -HOUR;
     bench.play("dies\ngo\nbusy");
     let left = bench.run.due().unwrap().0 - bench.now;
@@ -433,7 +433,7 @@ fn s_189_what_could_not_be_archived_is_not_committed_and_it_has_passed_all_the_s
 
 #[test]
 fn s_10_a_new_turn_counts_its_accepts_from_the_beginning() {
-    // As many as before, when the run is read back. What was refused does not count.
+    // The replayed run counts the same number. Refused accepts do not count.
     play(
         ACCEPTS,
         "asked
@@ -462,7 +462,8 @@ fn s_8_s_10_a_turn_that_a_person_goes_on_with_counts_from_the_beginning() {
     for n in 1..=20 {
         bench.play(&format!("asks q{n} -> accepting, accept {n}\naccepted\nwait 6"));
     }
-    // A crash is nobody's decision; whoever resumes it has looked. No prompt was sent, and the turn goes on.
+    // A crash is not a decision to stop; the person who resumes the run has reviewed it. No prompt was sent, and the
+    // turn continues.
     bench.play(
         "asks q21   -> turn failed, ...
          says 20
@@ -473,6 +474,6 @@ fn s_8_s_10_a_turn_that_a_person_goes_on_with_counts_from_the_beginning() {
          asks q21   -> accepting, accept 1
          accepted",
     );
-    // Killed and taken up by the next posse, it counts on.
+    // After a crash the next daemon continues the count.
     bench.play("dies\ngo alone\nwait 6\nasks q22 -> accepting, accept 2");
 }

@@ -1,4 +1,4 @@
-//! A turn, until its prompt was taken: quiet awaited, what is stale put away, typed once, seen to be there.
+//! A turn until its prompt is taken: wait for quiet, archive stale files, type once, confirm.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::review_loop::Key;
 use crate::status::StatusKind;
 use crate::turn::{self, Cause, Event, Level, TurnError, files};
 
-/// How long a terminal may take to be quiet before its turn, before a warning (LOOP-32).
+/// Wait for a terminal to become quiet before its turn, until a warning (LOOP-32).
 pub(super) const SETTLE: Duration = Duration::from_secs(10);
-/// How often a prompt that certainly did not arrive is tried again.
+/// Maximum number of retries for a prompt that is known not to have arrived.
 const DELIVERIES: u32 = 3;
 
 impl Run {
@@ -26,8 +26,8 @@ impl Run {
         let (turn, attempt) = (self.turns, self.attempts);
         let prompts = &self.spec.prompts;
         let instruction = files::instruction(prompts, &self.response_file(key), &self.heredoc_word(turn, 0));
-        // An agent whose turn broke off may have done a part of it. It is told everything all the same: what it remembers of
-        // it nobody knows (LOOP-27).
+        // The agent of a failed turn may have done part of the work. It still gets the full prompt, because what it
+        // remembers is unknown (LOOP-27).
         let broke_off = self.failed.as_ref().filter(|failed| {
             failed.record.key == key && failed.record.terminal == terminal && failed.record.sent.is_some()
         });
@@ -35,7 +35,7 @@ impl Run {
         if let Some(failed) = broke_off {
             text = format!("{}\n\n{text}", broken_off(&failed.message));
         }
-        // No two prompts begin alike, so that each can be recognised on a screen.
+        // Each prompt starts differently, so that it can be recognized on a screen.
         let text = format!("[run {}, turn {turn}]\n{text}", self.spec.id);
         self.undelivered = 0;
         self.record = Some(TurnRecord::new(turn, key, terminal, attempt, text.clone(), self.progress.now));
@@ -44,7 +44,7 @@ impl Run {
         self.settle_at(terminal);
     }
 
-    /// Watches a terminal. What it was before is not what it is now.
+    /// Watches a terminal. Its previous status is discarded.
     pub(super) fn watch(&mut self, terminal: TerminalId) {
         self.seen = None;
         self.progress.request(Effect::Watch(terminal));
@@ -60,13 +60,14 @@ impl Run {
         format!("{}/.tmp/agent-responses/{}", self.spec.directory, key.file_name())
     }
 
-    /// The word that ends an answer's heredoc. No earlier answer can contain it, because the run's name is random.
+    /// Returns the delimiter of an answer's heredoc. No earlier answer can contain it, because the run's name is
+    /// random.
     pub(super) fn heredoc_word(&self, turn: u64, reminder: u32) -> String {
         let run = u64::from(self.spec.id.bits());
         files::heredoc_word(run << 32 | (turn & 0xff_ffff) << 8 | u64::from(reminder & 0xff))
     }
 
-    /// A prompt is typed into a quiet terminal only.
+    /// Waits for quiet: a prompt is typed only into a quiet terminal.
     pub(super) fn settle(&mut self) {
         let Live::Settling { since, told, asks } = self.live else { return };
         let Some(turn) = self.turn() else { return };
@@ -77,7 +78,7 @@ impl Run {
         self.live = Live::Settling { since, told, asks };
         let ready = match kind {
             Some(StatusKind::Idle | StatusKind::Completed) => true,
-            // An agent that a failing model threw back to its prompt stands there until it is told to go on.
+            // An agent that returned to its prompt after a model failure stays there until it gets a prompt.
             Some(StatusKind::Error) => self.attempts > 1 || self.model_failed(),
             _ => false,
         };
@@ -87,7 +88,7 @@ impl Run {
                 let number = self.archived + 1;
                 self.request(TurnEffect::ClearStale { number });
             }
-            // Nothing was typed yet, so there is time to see whether it stays: a screen that is drawn anew is no error.
+            // Nothing was typed yet, so the error can be confirmed: a redraw is no error.
             Some(StatusKind::Error) if waited >= SETTLE => {
                 let reason = self.seen.as_ref().map_or("", |seen| seen.reason.as_str());
                 let text = format!("terminal {terminal} of the {} is in ERROR state: {reason}", key.role());
@@ -114,21 +115,21 @@ impl Run {
         }
     }
 
-    /// Whether the error that the terminal shows is one of the model's service.
+    /// Returns whether the displayed error is one of the model's service.
     fn model_failed(&self) -> bool {
         let Some(seen) = &self.seen else { return false };
         let words = [seen.words.as_deref().unwrap_or_default(), &seen.reason];
         words.into_iter().any(|words| turn::failure::classify(words).is_some())
     }
 
-    /// Wants something done for the turn that is under way.
+    /// Requests an effect for the current turn.
     pub(super) fn request(&mut self, effect: TurnEffect) {
         if let Some(turn) = self.record.clone() {
             self.progress.request(Effect::Turn(Box::new(turn), effect));
         }
     }
 
-    /// Sends the prompt of the turn that is under way. Under one number it is typed once, however often this is asked.
+    /// Sends the prompt of the current turn. A prompt number is typed once, even if requested repeatedly.
     pub(super) fn dispatch(&mut self) {
         self.live = Live::Sending;
         self.request(TurnEffect::Send);
@@ -137,7 +138,7 @@ impl Run {
     pub(super) fn turn_event(&mut self, event: TurnEvent) {
         match (event, &self.live) {
             (TurnEvent::StaleCleared { stale: Ok(stale), printed }, Live::Clearing) => self.cleared(stale, printed),
-            // Left where it is it would be taken for the answer to this turn.
+            // If the file stayed, it would be taken for the answer to this turn.
             (TurnEvent::StaleCleared { stale: Err(why), .. }, Live::Clearing) => {
                 let text = format!("an older answer is in the way and cannot be moved: {why}");
                 self.fail(TurnError::new(Cause::Unarchived, text));
@@ -146,7 +147,7 @@ impl Run {
             (TurnEvent::Waiting(event), Live::Waiting(_)) => self.hand_to_turn(event),
             (TurnEvent::Waiting(Event::File(look)), Live::Reconsidering) => self.looked(look),
             (TurnEvent::Waiting(Event::Gone(why)), Live::Reconsidering) => self.gone_again(why),
-            // It went away since its last turn, and nothing was sent yet.
+            // The agent exited after its last turn, and no prompt was sent yet.
             (TurnEvent::Waiting(Event::Gone(why)), Live::Settling { .. }) => self.gone(&why),
             (TurnEvent::Archived(name), Live::Archiving) => self.kept(name),
             (TurnEvent::Archived(name), Live::KeepingLate(error)) => self.kept_late(error.clone(), name),
@@ -154,7 +155,7 @@ impl Run {
         }
     }
 
-    /// The response file is out of the way.
+    /// Continues after the response file was moved away.
     fn cleared(&mut self, stale: Option<String>, printed: Option<u64>) {
         self.archived += u32::from(stale.is_some());
         let Some(record) = &mut self.record else { return };

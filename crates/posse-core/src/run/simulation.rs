@@ -1,8 +1,7 @@
-//! Whole runs in simulated time, with posse killed at every place of the journal, before and after the entry is on disk.
+//! Whole runs in simulated time, with posse killed at every journal position, before and after the entry is on disk.
 //!
-//! Agents, files and terminals go on while posse is dead; what it had begun is lost on its way or arrives. Whatever
-//! happens, the run comes to the same end, no prompt is typed twice, no answer is lost, and no permission is accepted
-//! that is not in the journal.
+//! Agents, files and terminals continue while posse is dead; pending effects are lost or completed. Every run reaches
+//! the same end. No prompt is typed twice, no answer is lost, and no permission is accepted that is not in the journal.
 
 pub(super) mod world;
 
@@ -11,7 +10,7 @@ use crate::engine::simulation::Dies;
 use crate::review_loop::Key;
 use world::{Kill, Outcome, Outside, Script};
 
-/// A round that fails, a round that passes, permissions on the way.
+/// A round that fails, then a round that passes, with permissions in between.
 fn script() -> Script {
     Script { failures: 1, permissions: 2, ..Script::default() }
 }
@@ -25,7 +24,7 @@ fn check(outcome: &Outcome, undisturbed: &Outcome, what: &str) {
     assert_eq!(outcome.status, RunStatus::Passed, "{what}: {:#?}", outcome.told);
     assert_eq!(outcome.answers, undisturbed.answers, "{what}: other answers");
     for (terminal, prompts) in &outcome.world.prompts {
-        // The line that names role, round and cycle: whatever else a second prompt might say, it would be the same task.
+        // The line with role, round and cycle identifies the task, even if a second prompt differs otherwise.
         let tasks: Vec<&str> = prompts.iter().filter_map(|prompt| prompt.lines().nth(1)).collect();
         for (at, task) in tasks.iter().enumerate() {
             assert!(!tasks[..at].contains(task), "{what}: {terminal} got a prompt twice: {task}");
@@ -61,12 +60,12 @@ fn killed_at_every_entry_it_comes_to_the_same_end() {
     }
 }
 
-/// S-159, S-160: sometimes the daemon is gone for longer than a minute.
+/// S-159, S-160: sometimes the daemon is down for longer than a minute.
 #[test]
 fn killed_again_and_again_it_comes_to_the_same_end() {
     let undisturbed = play(&script(), None, 1);
     for seed in 0..60 {
-        // Coming back takes two or three entries; killed sooner it would never get anywhere.
+        // A restart takes two or three entries; an earlier kill would prevent all progress.
         let kill = Kill { at: 1 + seed as usize % 7, dies: Dies::BeforeActing, again: 5 + seed as usize % 11 };
         let outcome = play(&script(), Some(kill), seed);
         check(&outcome, &undisturbed, &format!("{kill:?}, seed {seed}"));
@@ -74,8 +73,8 @@ fn killed_again_and_again_it_comes_to_the_same_end() {
     }
 }
 
-/// Everything at once: agents die and are killed, the model fails, posse is killed, people answer, screens are blurred, and
-/// the agents leave at every stop.
+/// All faults combined: agents die and are killed, the model fails, posse is killed, people answer, screens are
+/// garbled, and the agents exit at every stop.
 #[test]
 fn whoever_is_killed_and_whoever_answers_it_comes_to_the_same_end() {
     let undisturbed = play(&script(), None, 1);
@@ -107,7 +106,7 @@ fn whoever_is_killed_and_whoever_answers_it_comes_to_the_same_end() {
     assert!(left > 0, "nobody was told to leave, and all left");
 }
 
-/// The model fails when the answer is written. Nobody is asked for it again, whenever posse is killed.
+/// The model fails after the answer is written. The answer is not requested again, whenever posse is killed.
 #[test]
 fn an_answer_that_was_written_before_the_model_failed_is_used() {
     let undisturbed = play(&script(), None, 1);

@@ -1,25 +1,26 @@
-//! Decides whether a prompt arrived: posse died between writing down that it would be typed and seeing it
-//! taken. Typed a second time it might be done twice; never typed, the run would wait for nothing.
+//! Decides whether a prompt arrived if posse died between recording and confirming the delivery. A repeated prompt
+//! might do the work twice; a lost prompt would block the run forever.
 
 use super::Sent;
 use crate::status::{Status, StatusKind};
 use crate::time::Wall;
 
-/// What a terminal shows of a prompt.
+/// The traces of a prompt in a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// It stands in the input field.
+    /// The prompt is in the input field.
     pub in_composer: bool,
-    /// The last prompt in the conversation is this one, or is another one, where that can be seen.
+    /// Whether this prompt is the last one in the conversation, if visible.
     pub is_last_prompt: Option<bool>,
     /// Bytes printed so far.
     pub printed: u64,
 }
 
-/// A terminal that printed less than this since has not even echoed a prompt: a blink of the cursor, a clock.
+/// A terminal that printed fewer bytes has not even echoed a prompt; the bytes are a cursor blink or a clock.
 const NOTHING: u64 = 64;
 
-/// `since` is when the prompt may first have been on its way, `printed` how much the terminal had printed by then.
+/// Judges the traces. `since` is the earliest time at which the prompt may have been typed, `printed` the terminal's
+/// output count by then.
 pub fn judge_traces(shown: &Shown, status: &Status, since: Wall, printed: Option<u64>) -> Sent {
     if status.is_busy() || status.kind == StatusKind::WaitingUserAnswer {
         return Sent::Taken;
@@ -34,7 +35,7 @@ pub fn judge_traces(shown: &Shown, status: &Status, since: Wall, printed: Option
     if silent {
         return Sent::Lost;
     }
-    // Quiet, but not since before: it has worked.
+    // The agent became quiet after the dispatch, so it has worked.
     if status.since > since {
         return Sent::Taken;
     }
@@ -60,7 +61,7 @@ mod tests {
             (Completed, 900, false, None, 5_000, taken),
             (Completed, 0, false, None, 5_000, unclear),
             (Completed, 0, false, Some(false), 5_000, unclear),
-            // The count began anew: it says nothing.
+            // The count was reset and gives no information.
             (Idle, 0, false, None, 3, unclear),
         ] {
             let status = Status {

@@ -1,4 +1,4 @@
-//! A turn whose prompt was taken, until its answer.
+//! A turn between its accepted prompt and its answer.
 
 use super::machine::{Failed, Live, Run};
 use super::park::parking;
@@ -11,10 +11,10 @@ use crate::turn::{self, AnswerFrom, ApiFailure, Cause, Event, Level, Notice, Tur
 use crate::visible::lasted;
 
 impl Run {
-    /// The prompt was taken: from here on the turn itself decides.
+    /// Starts the wait after the prompt was taken: from here on the turn decides.
     pub(super) fn wait(&mut self) {
         let Some(record) = self.turn() else { return };
-        // The cooldown of a terminal survives turns, and posse itself.
+        // The cooldown of a terminal survives turns and restarts of posse.
         let accepted_at = self.accepted.get(&record.terminal).copied();
         let file = self.response_file(record.key);
         let turn = Turn::new(self.spec.config.handoff, record, file, accepted_at, (self.now, self.progress.now));
@@ -22,20 +22,20 @@ impl Run {
         self.live = Live::Waiting(Box::new(turn));
         self.watch(terminal);
         if reminders > 0 {
-            // Written down before it was typed; perhaps it never was. By its number it is known if it was.
+            // The reminder was recorded before it was typed, and may be missing. Its number tells whether it was typed.
             self.remind(reminders);
         }
     }
 
     fn remind(&mut self, n: u32) {
         let Some(record) = self.turn() else { return };
-        // A word of its own: the agent may have used up the first one.
+        // A separate delimiter: the agent may have used the first one.
         let word = self.heredoc_word(record.turn, n);
         let text = files::reminder(&self.spec.prompts, &self.response_file(record.key), &word);
         self.request(TurnEffect::Remind { n, text });
     }
 
-    /// Hands an event to the turn whose answer is awaited.
+    /// Passes an event to the turn whose answer is awaited.
     pub(super) fn hand_to_turn(&mut self, event: Event) {
         let (Live::Waiting(turn), Some(record)) = (&mut self.live, &mut self.record) else { return };
         let n = turn.accepts();
@@ -68,12 +68,12 @@ impl Run {
             turn::Effect::Remind { n } => self.remind(n),
             turn::Effect::Say(level, text) => self.say(level, text),
             turn::Effect::Notify(mut notice) => {
-                // Each turn tells once, and the same words would be kept back so soon after the last.
+                // Each turn notifies once, and identical messages in quick succession would be suppressed.
                 notice.text = format!("Run {}, turn {turn}: {}", self.spec.id, notice.text);
                 self.progress.request(Effect::Notify { event: "waiting", notice });
             }
             turn::Effect::End(Ok(answer)) => self.answered(answer.text, answer.from),
-            // What the agent has written by now is kept, and the message names it.
+            // The agent's partial output is kept, and the message names it.
             turn::Effect::End(Err(error)) if error.cause == Cause::TimedOut => {
                 self.request(TurnEffect::Archive { number: self.archived + 1, suffix: Some(Suffix::Late) });
                 self.live = Live::KeepingLate(error);
@@ -96,13 +96,13 @@ impl Run {
         self.archive();
     }
 
-    /// The answer is in the journal; the file that carried it goes to the archive.
+    /// The answer is in the journal; its file goes to the archive.
     pub(super) fn archive(&mut self) {
         self.live = Live::Archiving;
         self.request(TurnEffect::Archive { number: self.archived + 1, suffix: None });
     }
 
-    /// The file of an answer is in the archive under this name, if it could be moved.
+    /// Handles the archiving of an answer's file, if the file could be moved.
     pub(super) fn kept(&mut self, name: Option<String>) {
         let Some(record) = self.record.take() else { return };
         self.archived += u32::from(name.is_some());
@@ -110,7 +110,7 @@ impl Run {
         self.advance();
     }
 
-    /// What came too late is kept under this name, if there was something.
+    /// Handles late output, kept under this name if there was any.
     pub(super) fn kept_late(&mut self, mut error: TurnError, name: Option<String>) {
         if let Some(name) = name {
             error = error.keeping(&name);
@@ -120,21 +120,21 @@ impl Run {
         self.fail(error);
     }
 
-    /// Ends a turn that has failed. Returns whose it was.
+    /// Ends a failed turn and returns its role.
     pub(super) fn break_off(&mut self, error: TurnError) -> Option<Role> {
         let record = self.record.take_if(|record| !record.answered)?;
         let (role, TurnError { cause, message }) = (record.key.role(), error);
-        // Nobody knows what it remembers of the task.
+        // What the agent remembers of the task is unknown.
         self.rounds.forget(role);
         self.tell(Entry::TurnFailed { turn: record.turn, cause: cause.clone(), message: message.clone() });
-        // What an agent was never asked it cannot be at: then the one before it counts.
+        // An agent cannot be working on a prompt that was never sent; then the previous failure counts.
         if record.dispatching.is_some() || self.failed.is_none() {
             self.failed = Some(Failed { record, cause, message, lived_until: self.progress.now });
         }
         Some(role)
     }
 
-    /// A turn failed: the run waits and tries again, or it stops.
+    /// Handles a failed turn: the run waits and retries, or stops.
     pub(super) fn fail(&mut self, error: TurnError) {
         let Some(role) = self.break_off(error.clone()) else { return };
         if error.cause == Cause::Gone {

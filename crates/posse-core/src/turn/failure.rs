@@ -1,8 +1,8 @@
-//! What the words of a failed agent say about the service behind it: whether it is worth to try again, and when.
+//! Reads a failed agent's report to decide whether a retry is worthwhile, and when.
 //!
-//! Only the agent's own report of the failure is read, a row that begins with it. What a model or a tool says in passing is
-//! not: work *on* rate limits would be taken for one. The rows are those of the agents we know, in no particular order;
-//! which rows make a status `error` is decided elsewhere (`detect`).
+//! Only a row that begins with the agent's own failure report counts. Mentions by a model or a tool do not: work *on*
+//! rate limits would be mistaken for one. The rows are those of known agents, in no particular order. `detect` decides
+//! which rows make a status `error`.
 
 use std::sync::LazyLock;
 
@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::written::constant;
 
-/// Why a model's service gave no answer.
+/// The reason a model's service gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApiFailure {
-    /// The allowance is used up. `resets`: the agent's words for when there will be more, as in "3pm (Europe/Berlin)",
+    /// The allowance is used up. `resets` is the agent's own text for the reset time, such as "3pm (Europe/Berlin)",
     /// "at 9:52 PM", "in 3 days" or seconds since 1970.
     UsageLimit { resets: Option<String> },
-    /// The service is down or too busy, in its words. That passes.
+    /// The service is down or overloaded, in its own words. Temporary.
     Server(String),
-    /// The connection was lost, or there was none. That passes too.
+    /// The connection failed or was lost. Temporary.
     Dropped,
-    /// Anything else: a wrong key, a request that is too large. Trying again changes nothing.
+    /// Any other failure, such as a wrong key or an oversized request. A retry does not help.
     Other(String),
 }
 
-/// Longest piece of an agent's words in a message.
+/// Maximum length of agent text quoted in a message.
 const QUOTED: usize = 200;
 
 struct FailurePatterns {
@@ -44,12 +44,12 @@ struct FailurePatterns {
 }
 
 static PATTERNS: LazyLock<FailurePatterns> = LazyLock::new(|| {
-    // How a report of a failure begins, behind any bullet, border or indent.
+    // Start of a failure report, after any bullet, border or indent.
     let head = r"(?:API Error\b|Invalid API key|Not logged in|Please run /login|There.s an issue with the selected model|Request too large|Credit balance|Prompt is too long|You.ve (?:hit|reached) your\b|(?:\S+ ){0,3}limit reached|OAuth token|Unable to connect)";
     FailurePatterns {
         row: constant(&format!(r"^(?:■ |\s*✕ |\W{{0,12}}(?:\S[^·]{{0,40}} · )?{head})")),
         interrupted: constant(r"^■ .*\binterrupted\b"),
-        // Stricter, for a terminal that is not in `error`: with its bullet and a number, or the service's own JSON.
+        // Stricter pattern for a terminal that is not in `error`: a bullet and a number, or the service's own JSON.
         standing: constant(
             r#"^[●⏺■] (?:Please run /login · )?(?:API Error:?\s*[45]\d\d\b|.*"type"\s*:\s*"api_error".*(?i:internal server error))"#,
         ),
@@ -74,7 +74,7 @@ static PATTERNS: LazyLock<FailurePatterns> = LazyLock::new(|| {
     }
 });
 
-/// The last report of a failure among these lines, on one line and not too long.
+/// Returns the last failure report among these lines, shortened to one line.
 pub(super) fn row(words: &str) -> Option<String> {
     whole_row(words).map(|row| row.chars().take(QUOTED).collect())
 }
@@ -85,21 +85,21 @@ fn whole_row(words: &str) -> Option<String> {
     last_said(&lines, is_failure).map(|at| paragraph(&lines[at..]))
 }
 
-/// Where the last such row is, if the agent has said nothing after it.
+/// Returns the index of the last such row, if the agent printed no message after it.
 fn last_said(lines: &[&str], is_it: impl Fn(&&str) -> bool) -> Option<usize> {
     let at = lines.iter().rposition(is_it)?;
     let said_after = |line: &&str| line.starts_with(['●', '⏺', '■', '•', '✦']);
     (!lines[at + 1..].iter().any(said_after)).then_some(at)
 }
 
-/// The row and what was wrapped.
+/// Returns the row with its wrapped continuation lines.
 fn paragraph(lines: &[&str]) -> String {
     let wrapped = lines.iter().skip(1).take_while(|line| !line.trim().is_empty() && !PATTERNS.next_row.is_match(line));
     let joined: Vec<&str> = lines.iter().take(1).chain(wrapped).flat_map(|line| line.split_whitespace()).collect();
     joined.join(" ")
 }
 
-/// What failed, from the words of a terminal that is in `error`: its newest lines, or the reason of its status.
+/// Classifies the failure of a terminal in `error`, from its newest lines or the reason of its status.
 pub fn classify(text: &str) -> Option<ApiFailure> {
     if let Some(row) = whole_row(text) {
         return judge(&row);
@@ -113,8 +113,8 @@ pub fn classify(text: &str) -> Option<ApiFailure> {
     })
 }
 
-/// The same for a terminal that is not in `error`: some agents return to their prompt as if nothing had happened. Only a
-/// report that is plain and the last thing they said.
+/// Classifies the failure of a terminal that is not in `error`, because some agents return to their prompt after a
+/// failure. Only an unambiguous report counts, and only as the agent's last message.
 pub fn standing(words: &str) -> Option<ApiFailure> {
     let lines: Vec<&str> = words.lines().collect();
     let at = last_said(&lines, |line| PATTERNS.standing.is_match(line))?;
@@ -151,7 +151,7 @@ fn resets(row: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What is made of these words, in a few of our own.
+    /// Summarizes the classification in a few words.
     fn judged(failure: Option<ApiFailure>) -> String {
         match failure {
             None => "nothing".into(),
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Each row is `words => what is made of them`, on one line or two.
+    /// Each row is `words => classification`, on one line or two.
     #[track_caller]
     fn check(judge: fn(&str) -> Option<ApiFailure>, table: &str) {
         for row in table.replace("\n    =>", " =>").lines().filter(|row| !row.is_empty()) {
@@ -171,8 +171,7 @@ mod tests {
         }
     }
 
-    /// Rows as the agents were seen to draw them, with what stands around them. The newest report counts, unless something
-    /// was said after it.
+    /// Rows as drawn by real agents, with their surroundings. The newest report counts, unless a message follows it.
     #[test]
     fn words_of_failed_agents() {
         check(
@@ -220,7 +219,7 @@ exited with 1 => nothing
         assert_eq!(classify(""), None);
     }
 
-    /// A prompt may quote a report, and a tool may have printed one.
+    /// A prompt or a tool's output may quote a report.
     #[test]
     fn outside_of_error_only_the_last_and_plain_report_counts() {
         check(

@@ -1,6 +1,7 @@
-//! The response file: when it is complete, what is in it, what it is called later, and what the agent is told about it.
+//! The response file: completeness, content, archive name, and the instructions to the agent.
 //!
-//! An agent hands its answer over in a file, because what a terminal shows is drawn for people. Nothing here touches one.
+//! An agent returns its answer in a file, because terminal output is drawn for people. This module performs no file
+//! access.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,30 +10,31 @@ use minijinja::context;
 use super::Look;
 use crate::prompts::PromptTemplates;
 
-/// A file that has not changed for this long is complete. Chosen: a program that writes an answer writes it in one go; two
-/// looks 50 ms apart see whether it does not. Whoever needs longer between two writes writes a temporary file, as told.
+/// A file that has not changed for this long is complete. Chosen: programs write an answer in one go, and two reads 50
+/// ms apart detect the exception. The instructions ask slower writers to use a temporary file.
 pub const SETTLED: Duration = Duration::from_millis(50);
-/// Longer answers are cut. A prompt with more would not fit into an agent; this is a program's output, not an answer.
+/// Maximum length of an answer; longer ones are cut. A longer text would not fit into a prompt, and is some program's
+/// output rather than an answer.
 pub const LIMIT: usize = 1024 * 1024;
 
-/// What the file system says about the response file at one moment.
+/// The response file's metadata at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
     pub len: u64,
     pub modified: SystemTime,
     pub inode: u64,
-    /// Something other than a write came last. The kernel notes that time apart when a file is renamed.
+    /// The last change was not a write. The kernel records a rename in a separate timestamp.
     pub renamed: bool,
 }
 
-/// The text of a file, and what had to be done to get it, for the log. Reads at most `LIMIT` bytes; the caller reads one more
-/// from the file, so that a longer one is noticed. The answer goes on to other agents, so it says itself that it was cut.
+/// Decodes the file's text and returns notes for the log. Reads at most `LIMIT` bytes; the caller supplies one more, so
+/// that a longer file is noticed. A cut text says so, because other agents read it.
 fn decode(bytes: &[u8]) -> (String, Vec<&'static str>) {
     let mut notes = Vec::new();
     let mut end = bytes.len();
     if bytes.len() > LIMIT {
         notes.push("the answer is longer than 1 MB and was cut");
-        // Not through a character: half of one would be read as damage.
+        // Cut at a character boundary: half a character would be decoded as damage.
         let begins = |at: &usize| bytes[*at] & 0xc0 != 0x80;
         end = (LIMIT - 3..=LIMIT).rev().find(begins).unwrap_or(LIMIT);
     }
@@ -49,24 +51,24 @@ fn decode(bytes: &[u8]) -> (String, Vec<&'static str>) {
 }
 
 impl Look {
-    /// What a settled file holds, and notes for the log.
+    /// Classifies the content of a settled file, with notes for the log.
     pub fn at(bytes: &[u8]) -> (Self, Vec<&'static str>) {
         let (text, notes) = decode(bytes);
         if text.trim().is_empty() { (Look::Blank, notes) } else { (Look::Ready(text), notes) }
     }
 }
 
-/// What is special about an archived file.
+/// The reason an archived file is not a regular answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suffix {
-    /// It was there before the prompt was sent.
+    /// The file existed before the prompt was sent.
     Stale,
-    /// It came too late, or while the agent was still at work.
+    /// The file came after the timeout, or while the agent was still working.
     Late,
 }
 
-/// Under which name the file of a turn is archived: `003-analyst.md`, `004-analyst-stale.md`. A name that is taken gets a
-/// number: nothing is overwritten.
+/// Returns the archive name of a turn's file: `003-analyst.md`, `004-analyst-stale.md`. A taken name gets a number, so
+/// no file is overwritten.
 pub fn archive_name(seq: u32, key: &str, suffix: Option<Suffix>, taken: &dyn Fn(&str) -> bool) -> String {
     let suffix = match suffix {
         None => "",
@@ -78,22 +80,23 @@ pub fn archive_name(seq: u32, key: &str, suffix: Option<Suffix>, taken: &dyn Fn(
     (1..).map(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// The word that ends the heredoc. Random, because an answer that holds it on a line of its own would end there.
+/// Returns the heredoc delimiter. The delimiter is random, because an answer with the delimiter on its own line would
+/// end there.
 pub fn heredoc_word(bits: u64) -> String {
     format!("ANSWER_{bits:016x}")
 }
 
-/// For a POSIX shell, as one word, whatever is in it.
+/// Quotes any text as one word for a POSIX shell.
 pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The part of a prompt that asks for the response file. `path` is absolute; `word` is from `heredoc_word`.
+/// Returns the part of a prompt that asks for the response file. `path` is absolute; `word` is from `heredoc_word`.
 pub fn instruction(prompts: &PromptTemplates, path: &str, word: &str) -> String {
     prompts.render("response_file", &context! { path, command => command(path, word) })
 }
 
-/// The text for an agent that became idle without having written its file.
+/// Returns the reminder for an agent that became idle without writing its file.
 pub fn reminder(prompts: &PromptTemplates, path: &str, word: &str) -> String {
     prompts.render("reminder", &context! { path, command => command(path, word) })
 }

@@ -1,35 +1,36 @@
-//! Looks at the response file: one at a time, and only what was seen since the terminal became quiet counts.
+//! Reads of the response file. At most one is pending, and only reads since the terminal became quiet count.
 
 use super::files::SETTLED;
 use super::{Answer, AnswerFrom, Effect, Level, Look, Turn};
 use crate::time::Mono;
 
-/// Whether a look at the file is under way.
+/// The state of the pending read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Looking {
     No,
-    /// Asked for. `stale`: what it shows may be from before this quiet. `stirred`: something has happened to the file since.
+    /// The read was requested. `stale`: its result may predate this quiet period. `stirred`: the file has changed since
+    /// the request.
     Asked {
         stale: bool,
         stirred: bool,
     },
-    /// To be asked for again at this time.
+    /// The read is repeated at this time.
     Again(Mono),
 }
 
-/// Why the file should be looked at.
+/// The reason to read the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LookReason {
-    /// What a look showed that began earlier does not count.
+    /// Results of reads that began earlier do not count.
     QuietBegins,
-    /// What a look showed that began earlier may be out of date.
+    /// Results of reads that began earlier may be out of date.
     Stirred,
-    /// To be sure.
+    /// A final confirmation.
     Anyway,
 }
 
 impl Looking {
-    /// What was or would be seen does not count any more. A look under way comes back all the same.
+    /// Discards past and pending reads. A pending read still reports its result.
     pub(super) fn forget(&mut self) {
         match self {
             Looking::Asked { stale, .. } => *stale = true,
@@ -39,7 +40,7 @@ impl Looking {
 }
 
 impl Turn {
-    /// Asks for a look at the file, unless one is under way that will do.
+    /// Requests a read of the file, unless a pending one suffices.
     pub(super) fn want_look(&mut self, why: LookReason, effects: &mut Vec<Effect>) {
         match &mut self.looking {
             Looking::Asked { stale, stirred } => {

@@ -1,4 +1,4 @@
-//! The turn itself: every event is taken in, and then judged like one poll of the spec.
+//! The turn's state machine: records each event, then judges it like one poll of the spec.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::review_loop::config::Handoff;
 use crate::status::StatusKind;
 use crate::time::{Mono, Wall};
 
-/// The seed compares strictly, and this is the smallest step of the clock.
+/// The smallest step of the clock, because the seed compares strictly.
 const STRICTLY: Duration = Duration::from_nanos(1);
-/// A file that is being written when time is up gets this long to come to rest. Chosen: a heredoc takes milliseconds, and an
-/// answer that is on its way should not be lost for them.
+/// Extra time for a file that is being written at the timeout. Chosen: a heredoc takes milliseconds, and a nearly
+/// finished answer should not be lost.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
-/// How long a look at the file or at the last message may take when the turn waits for nothing else. Chosen: both are local;
-/// a file system that hangs for longer must not hold up the run.
+/// Time limit of a read of the file or of the last message when the turn waits for nothing else. Chosen: both are
+/// local, and a hanging file system must not hold up the run.
 const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Turn {
@@ -26,7 +26,7 @@ pub struct Turn {
     key: Key,
     pub(super) terminal: TerminalId,
     pub(super) file: String,
-    /// The last instant that belongs to the turn.
+    /// The last instant of the turn.
     pub(super) last_instant: Mono,
     guard_since: Mono,
     idle_since: Option<Mono>,
@@ -34,9 +34,9 @@ pub struct Turn {
     reminders: u32,
     seen: Option<Seen>,
     pub(super) looking: Looking,
-    /// The agent has been quiet for too long. Since when only a look at the file is missing to draw the conclusion.
+    /// When the agent had been quiet for too long. The turn fails after one more read of the file.
     last_look: Option<Mono>,
-    /// The last message was asked for, to be taken as the answer.
+    /// When the last message was requested as a substitute for the answer.
     last_output_asked: Option<Mono>,
     pub(super) complained: bool,
     pub(super) accepts: Accepts,
@@ -48,9 +48,9 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The prompt was sent (`send_and_wait`), now or before the daemon died: the timers count from now, except the timeout,
-    /// which has what is left. `file` is the response file, as shown to people. `accepted_at`: the last accept in this
-    /// terminal, in whatever turn; the cooldown survives turns.
+    /// Starts the timers after the prompt was sent (`send_and_wait`), by this daemon or a previous one. All timers
+    /// count from now; the timeout continues with its remainder. `file` is the response file's displayed path.
+    /// `accepted_at` is the last accept in this terminal in any turn, because the cooldown outlives turns.
     pub fn new(
         handoff: Handoff,
         record: &TurnRecord,
@@ -87,28 +87,28 @@ impl Turn {
         self.handoff.auto_accept_permissions = on;
     }
 
-    /// How many permissions were accepted in this turn, one under way included.
+    /// Returns the number of permissions accepted in this turn, including a pending one.
     pub fn accepts(&self) -> u32 {
         self.accepts.count
     }
 
-    /// Takes down what a turn that is resumed has to know.
+    /// Records the state that a resumed turn needs.
     pub fn note(&self, record: &mut TurnRecord) {
         (record.accepts, record.reminders, record.human_told) = (self.accepts.count, self.reminders, self.human_told);
     }
 
-    /// When something was last accepted in the terminal.
+    /// Returns the time of the terminal's last accept.
     pub fn last_accept(&self) -> Option<Mono> {
         self.accepts.last
     }
 
-    /// Whether the agent was seen at work, or time was up for that.
+    /// Returns whether the agent was seen at work or the startup guard has expired.
     #[cfg(test)]
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// When to send `Time`. Sending it late, early or too often is harmless.
+    /// Returns when to send `Time`. Late, early or repeated sending is harmless.
     pub fn deadline(&self) -> Option<Mono> {
         if self.over {
             return None;
@@ -127,7 +127,7 @@ impl Turn {
         again.into_iter().chain(own).min()
     }
 
-    /// When the present status leads to something by itself.
+    /// Returns when the present status has a consequence without another event.
     fn patience_with_agent(&self) -> Option<Mono> {
         match self.kind()? {
             StatusKind::Idle | StatusKind::Completed if self.started => {
@@ -164,7 +164,7 @@ impl Turn {
             Event::Gone(why) => self.gone(&why, effects),
             Event::Accepted(result) => self.accepted(result, now, effects),
             Event::LastOutput(text) if self.last_output_asked.is_some() => self.take_last_output(text, effects),
-            // The turn is decided; only its words are missing.
+            // The turn is decided; only the answer's text is missing.
             _ if self.last_output_asked.is_some() => {}
             Event::LastOutput(_) => {}
             Event::Status(seen) => self.observe(seen, now, effects),
@@ -196,14 +196,14 @@ impl Turn {
         } else if was != (true, epoch) {
             self.want_look(LookReason::QuietBegins, effects);
         }
-        // Unknown is no observation.
+        // An unknown status is no observation.
         let Some(kind) = self.kind() else { return };
         if !self.is_quiet() {
-            // That a prompt was submitted is no observation of what the agent does with it.
+            // A submitted prompt does not show that the agent works on it.
             self.started |= !unproven;
             self.idle_since = None;
         } else if was_unproven && !unproven {
-            // It was at it meanwhile, and is done.
+            // The agent worked in the meantime, and finished.
             self.started = true;
         }
         match (kind, &self.seen) {
@@ -212,7 +212,7 @@ impl Turn {
         }
     }
 
-    /// One poll.
+    /// Performs one poll.
     fn judge(&mut self, now: Mono, effects: &mut Vec<Effect>) {
         if let Some(asked) = self.last_output_asked {
             if now > asked + PATIENCE {
@@ -243,7 +243,7 @@ impl Turn {
         self.fail(api.map_or(Cause::ErrorState, Cause::Api), message, effects);
     }
 
-    /// The agent does nothing: a file may be read, and its absence counts.
+    /// Handles a quiet agent: the file may be read, and its absence counts.
     fn quiet(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         if matches!(self.looking, Looking::Again(at) if now >= at) {
             self.want_look(LookReason::Anyway, effects);
@@ -280,7 +280,7 @@ impl Turn {
         self.no_file(now, effects);
     }
 
-    /// The agent was not seen at work for so long that it will not be.
+    /// Releases the startup guard if the agent was not seen at work for too long.
     fn release_guard(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         let grace = self.handoff.idle_grace_seconds;
         let warning =
@@ -291,7 +291,8 @@ impl Turn {
         self.api_failure(seen, effects);
     }
 
-    /// The service failed, the agent went back to its prompt, and nothing was said after it. Returns whether that is so.
+    /// Fails the turn if the service failed, and the agent returned to its prompt without a later message. Returns
+    /// whether it did.
     pub(super) fn api_failure(&mut self, seen: &Seen, effects: &mut Vec<Effect>) -> bool {
         let Some(api) = seen.words.as_deref().and_then(failure::standing) else { return false };
         let said = seen.words.as_deref().and_then(failure::row).unwrap_or_default();
@@ -300,7 +301,7 @@ impl Turn {
         true
     }
 
-    /// The agent was quiet for too long, or time is up while it is quiet.
+    /// Handles a missing file after the agent was quiet for too long, or is quiet at the timeout.
     fn no_file(&mut self, now: Mono, effects: &mut Vec<Effect>) {
         if self.reminders < self.handoff.max_file_reminders && now <= self.last_instant {
             self.reminders += 1;
@@ -369,7 +370,7 @@ impl Turn {
         effects.push(Effect::Say(level, words(&self.name())));
     }
 
-    /// As in "programmer (programmer_review, terminal 00c0ffee)".
+    /// Returns the display name, such as "programmer (programmer_review, terminal 00c0ffee)".
     pub(super) fn name(&self) -> String {
         let Self { key, terminal, .. } = self;
         let role = key.role();

@@ -1,4 +1,4 @@
-//! How a turn can end, and the words for it.
+//! The outcomes of a turn, and their messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,40 +8,40 @@ use super::ApiFailure;
 #[serde(rename_all = "snake_case")]
 pub enum AnswerFrom {
     File,
-    /// The agent wrote no file, and the run does not insist on one.
+    /// The agent wrote no file, and the run does not require one.
     LastOutput,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Without white space around it, and never empty.
+    /// Trimmed, and never empty.
     pub text: String,
     pub from: AnswerFrom,
 }
 
-/// Why there is no answer, for who decides what to do about it.
+/// The reason there is no answer, for the caller's reaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The terminal is in `error`, and its words name no known failure.
+    /// The terminal is in `error`, and its text matches no known failure.
     ErrorState,
-    /// The model's service failed. Most of that passes.
+    /// The model's service failed. Most of these failures are temporary.
     Api(ApiFailure),
-    /// One permission too many.
+    /// The permission limit was exceeded.
     Cap,
     /// The agent was quiet and wrote no file.
     NoFile,
-    /// Without a file its last message was to be taken, and there is none.
+    /// The last message was to replace the missing file, and there is none.
     NothingSaid,
-    /// The terminal is no more, or its agent is not.
+    /// The terminal or its agent is gone.
     Gone,
-    /// Nobody knows whether the prompt arrived.
+    /// The delivery of the prompt cannot be determined.
     Uncertain,
-    /// A question waited for a person for too long.
+    /// A question waited too long for a person.
     Waiting,
-    /// The time of the turn is up while the agent is not quiet. For the seeds all other causes are runtime errors.
+    /// The timeout passed while the agent was not quiet. The seeds treat all other causes as runtime errors.
     TimedOut,
-    /// What lies in the response file is of an earlier turn, and cannot be moved away.
+    /// The response file is from an earlier turn, and cannot be moved away.
     Unarchived,
 }
 
@@ -57,7 +57,7 @@ impl TurnError {
         Self { cause, message }
     }
 
-    /// The same, saying where the file went that came too late.
+    /// Adds the archive name of the late file to the message.
     #[must_use]
     pub fn keeping(mut self, late: &str) -> Self {
         self.message = format!("{}; what the agent had written is kept as {late}", self.message);
@@ -65,10 +65,10 @@ impl TurnError {
     }
 }
 
-/// For a person who is not looking.
+/// A notification for a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// 3 is news, 4 is bad news, 5 needs someone now.
+    /// 3 is information, 4 is a failure, 5 needs a person now.
     pub priority: u8,
     pub title: String,
     pub text: String,

@@ -1,4 +1,4 @@
-//! What holds whatever happens, in whatever order, whether or not the driver answers.
+//! Properties that hold for all events in any order, whether or not the driver answers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::permission::{CAP, COOLDOWN};
 use crate::review_loop::config::Handoff;
 use crate::time::Mono;
 
-/// From the end of a turn's time to the last thing it waits for: two looks of five seconds, and some strictness.
+/// Time from a turn's timeout to its last wait: two reads of five seconds, and the strict comparisons.
 const AFTER_T: Duration = Duration::from_millis(10_001);
 
 fn status() -> impl Strategy<Value = Event> {
@@ -59,7 +59,7 @@ fn event() -> impl Strategy<Value = Event> {
         8 => prop::sample::select(accepted).prop_map(Event::Accepted),
         1 => Just(Event::NotReminded("no".into())),
         1 => Just(Event::LastOutput(Some("said".into()))),
-        // These end it: rarely, so that most turns grow old.
+        // These events end the turn. They are rare, so that most turns run long.
         1 => prop::sample::select(vec![
             Event::File(Look::Ready("answer".into())),
             Event::Gone("404".into()),
@@ -84,13 +84,13 @@ fn some_rules() -> impl Strategy<Value = Handoff> {
     )
 }
 
-/// Events, each so many milliseconds after the one before. Half of them come at once.
+/// Events with their delay in milliseconds after the previous one. Half of them have no delay.
 fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
     let pause = prop_oneof![Just(0), 0..200u64, 0..20_000u64];
     prop::collection::vec((pause, event()), 0..120)
 }
 
-/// Everything the turn wanted, and when. `Time` is sent at every deadline, and besides at `extra`.
+/// Returns every effect of the turn with its time. `Time` is sent at every deadline, and also at `extra`.
 fn run(rules: Handoff, events: &[(u64, Event)], extra: &[u64]) -> (Vec<(Mono, Effect)>, Turn) {
     let mut turn = turn_of(rules, &who(), None, at(0));
     let mut all: Vec<(Mono, Event)> = Vec::new();
@@ -100,7 +100,7 @@ fn run(rules: Handoff, events: &[(u64, Event)], extra: &[u64]) -> (Vec<(Mono, Ef
         all.push((at(ms), event.clone()));
     }
     all.extend(extra.iter().map(|ms| (at(*ms), Event::Time)));
-    // Stable: what happens at one instant keeps its order, and an extra `Time` comes last.
+    // The stable sort keeps the order of simultaneous events and puts an extra `Time` last.
     all.sort_by_key(|(when, _)| *when);
     let mut all = all.into_iter().peekable();
     let (mut wanted, mut quiet, mut looking) = (Vec::new(), false, false);
@@ -117,7 +117,7 @@ fn run(rules: Handoff, events: &[(u64, Event)], extra: &[u64]) -> (Vec<(Mono, Ef
         }
         for effect in turn.handle(event, now) {
             match effect {
-                // A file is read only while the terminal is quiet, and at most one look is under way.
+                // The file is read only while the terminal is quiet, and at most one read is pending.
                 Effect::LookAtFile => assert!(quiet && !std::mem::replace(&mut looking, true), "{turn:?}"),
                 Effect::End(Ok(Answer { from: AnswerFrom::File, .. })) => assert!(quiet, "{turn:?}"),
                 _ => {}
@@ -154,7 +154,7 @@ proptest! {
         prop_assert!(accepts.windows(2).all(|two| two[1].0 >= two[0].0 + COOLDOWN));
     }
 
-    /// `deadline` names every instant at which something would happen: being told the time more often changes nothing.
+    /// `deadline` names every instant with an effect: additional `Time` events change nothing.
     #[test]
     fn nothing_depends_on_being_asked(rules in some_rules(), events in events(), extra in prop::collection::vec(0..400_000u64, 0..60)) {
         let (punctual, _) = run(rules, &events, &[]);

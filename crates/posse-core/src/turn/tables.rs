@@ -1,4 +1,4 @@
-//! The scenarios of the spec: what happens, and what is told of it. The seeds' own are under their own names.
+//! The scenarios of the spec: events and their effects. Scenarios of the seeds keep their names.
 
 mod files;
 mod permissions;

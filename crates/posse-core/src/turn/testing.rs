@@ -1,8 +1,8 @@
-//! A small world for the tables: a script of what happens, and a driver that does what the turn wants.
+//! A small simulator for the tables: a script of events, and a driver that executes the turn's effects.
 //!
-//! A row of a table is `scenario | settings | what happens | what is told`. What happens, and what is told, begins with its
-//! second. The settings are those of the scenarios of the spec (G = 10 s, T = 1800 s, strict, no reminders, auto-accept off;
-//! nobody loses patience with a question) unless they are named. A row goes on in a line that begins with `|` or `,`.
+//! A row of a table is `scenario | settings | events | effects`. Each event and each effect begins with its second.
+//! Unnamed settings are those of the spec's scenarios: G = 10 s, T = 1800 s, strict, no reminders, auto-accept off,
+//! unlimited time for questions. A line that begins with `|` or `,` continues a row.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub(super) fn turn_of(handoff: Handoff, record: &TurnRecord, accepted_at: Option
     Turn::new(handoff, record, file, accepted_at, (now, Wall(0)))
 }
 
-/// A turn with these settings.
+/// Creates a turn with these settings.
 pub(super) fn turn(settings: &str) -> Turn {
     let mut handoff = Handoff { idle_grace_seconds: 10, waiting_timeout: 0, ..Handoff::default() };
     let (mut record, mut accepted_at, mut begun) = (who(), None, at(0));
@@ -35,7 +35,7 @@ pub(super) fn turn(settings: &str) -> Turn {
             "T" => handoff.response_timeout = number(),
             "reminders" => handoff.max_file_reminders = number(),
             "patience" => handoff.waiting_timeout = number(),
-            // Where the turn stands when it begins, or is resumed.
+            // The turn's state at the beginning or when it is resumed.
             "begun" => begun = at(milliseconds(value)),
             "accepted" => accepted_at = Some(at(milliseconds(value))),
             "accepts" => record.accepts = number(),
@@ -52,17 +52,17 @@ fn milliseconds(seconds: &str) -> u64 {
     (seconds.parse::<f64>().unwrap() * 1000.0).round() as u64
 }
 
-/// What happens.
+/// A step of a script.
 #[derive(Clone, Debug)]
 enum Do {
     Event(Event),
-    /// The file becomes this. The watcher sees it, or is blind.
+    /// Replaces the file. The watcher reports it, or misses it.
     File(Look, bool),
-    /// The next looks at the file are answered only by `look`.
+    /// Later reads of the file are answered only by `look`.
     Hang,
-    /// What becomes of the next accept, instead of success.
+    /// The result of the next accept, instead of success.
     NextAccept(Result<(), AcceptFailure>),
-    /// What the last message is.
+    /// Sets the last message.
     LastOutput(Option<String>),
 }
 
@@ -70,7 +70,7 @@ fn is(kind: StatusKind) -> Seen {
     Seen { kind: Some(kind), epoch: 1, reason: format!("rule {kind}"), ..Seen::default() }
 }
 
-/// One step of a script, without its time.
+/// Parses one step of a script, without its time.
 fn parse(step: &str) -> Vec<Do> {
     let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
     let text = || rest.replace("\\n", "\n");
@@ -88,19 +88,19 @@ fn parse(step: &str) -> Vec<Do> {
         "completed" => Do::Event(Event::Status(is(Completed))),
         "busy" => Do::Event(Event::Status(is(Processing))),
         "error" => Do::Event(Event::Status(is(Error))),
-        // A status that follows a prompt and is no observation of the agent.
+        // A status that follows a prompt and does not observe the agent.
         "unproven" => {
             let kind = rest.parse().unwrap();
             Do::Event(Event::Status(Seen { kind: Some(kind), epoch: 2, unproven: true, ..Seen::default() }))
         }
-        // A permission with a plain yes, of this name; `?` is announced, and not drawn.
+        // A permission with a plain yes and this name; `?` is announced, but not drawn.
         "asks" => Do::Event(Event::Status(waits(Some(WaitingKind::Permission), Some(rest).filter(|d| *d != "?"), 3))),
-        // A question without a plain yes, or of no known kind.
+        // A question without a plain yes, or of an unknown kind.
         "poses" => {
             let question = (!rest.is_empty()).then_some("what?");
             Do::Event(Event::Status(Seen { plain_yes: false, ..waits(rest.parse().ok(), question, 4) }))
         }
-        // A status with these words on the screen.
+        // A status with this text on the screen.
         "shows" => {
             let (kind, words) = rest.split_once(' ').unwrap();
             let (kind, words) = (kind.parse().unwrap(), Some(words.replace("\\n", "\n")));
@@ -125,14 +125,14 @@ fn parse(step: &str) -> Vec<Do> {
         "failed" => Do::NextAccept(Err(AcceptFailure::Failed("500".into()))),
         "lost" => Do::NextAccept(Err(AcceptFailure::Gone("404".into()))),
         "says" => Do::LastOutput(Some(text())),
-        // The end of a turn after its questions.
+        // Completes a turn after its questions.
         "done" => return ["busy", "file a", "idle"].into_iter().flat_map(parse).collect(),
         _ => panic!("{step:?} is no step"),
     };
     vec![one]
 }
 
-/// The event of a step.
+/// Returns the event of a step.
 pub(super) fn event(step: &str) -> Event {
     match parse(step).pop() {
         Some(Do::Event(event)) => event,
@@ -193,7 +193,7 @@ impl World {
     }
 }
 
-/// Effects in a few words. Looks at the file are left out: when they are made is seen by what they find.
+/// Renders effects in a few words. Reads of the file are left out, because their results show when they happen.
 pub(super) fn words(effect: &Effect) -> String {
     match effect {
         Effect::LookAtFile => String::new(),
@@ -223,7 +223,7 @@ pub(super) fn words(effect: &Effect) -> String {
     }
 }
 
-/// Plays a script, then lets time pass until the turn is over.
+/// Plays a script, then advances time until the turn is over.
 fn run(turn: Turn, script: &str) -> World {
     let accepts = VecDeque::new();
     let (file, told, said) = (Look::Absent, Vec::new(), Vec::new());
@@ -243,7 +243,7 @@ fn run(turn: Turn, script: &str) -> World {
     world
 }
 
-/// What is told, and the error.
+/// Returns the rendered effects and the error.
 pub(super) fn play(settings: &str, script: &str) -> (Vec<String>, Option<TurnError>) {
     let world = run(turn(settings), script);
     (world.told, world.error)
@@ -266,13 +266,13 @@ pub(super) fn check(table: &str) {
     }
 }
 
-/// The message with which a turn fails.
+/// Returns the message with which a turn fails.
 pub(super) fn message(settings: &str, script: &str) -> String {
     let (told, error) = play(settings, script);
     error.unwrap_or_else(|| panic!("it did not fail: {told:?}")).message
 }
 
-/// Everything a turn has to say for the log.
+/// Returns all log messages of a turn.
 pub(super) fn said(settings: &str, script: &str) -> Vec<String> {
     run(turn(settings), script).said
 }

@@ -1,4 +1,4 @@
-//! A turn whose agent waits for an answer: accept, warn, tell a person, give up.
+//! A turn whose agent waits for an answer: accept, warn, notify a person, fail.
 
 use std::time::Duration;
 
@@ -9,55 +9,55 @@ use crate::permission::{AcceptVerdict, CAP, COOLDOWN};
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::Mono;
 
-/// Agents say that they ask up to a second before they draw the question. So long, and a little longer, nothing is tried
-/// that would be refused only because nobody can read it yet.
+/// Time for an agent to draw its announced question, which takes up to a second. Earlier attempts would be refused only
+/// because the question cannot be read yet.
 const DRAWN: Duration = Duration::from_millis(1500);
-/// Between two warnings about the same waiting. From the spec (LOOP-37).
+/// Interval between two warnings about the same question. From the spec (LOOP-37).
 const WARN_AGAIN: Duration = Duration::from_secs(60);
-/// So many refusals of one question are taken for bad luck: someone else was answering it. After that a person is told, and
-/// it is tried again only with each warning.
+/// Number of refusals of one question that are ignored, because another client may have been answering it. After that a
+/// person is notified, and each warning retries once.
 const BAD_LUCK: u32 = 1;
-/// So many accepts of a question that stays as it is are told to a person. From the spec (LOOP-41).
+/// Number of accepts without effect on a question before a person is notified. From the spec (LOOP-41).
 const IN_VAIN: u32 = 3;
 
-/// Which question an accept under way is for. `None`: one that could not be read.
+/// The question of a pending accept; `None` if it could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tried {
     question: Option<String>,
 }
 
-/// The terminal waits for an answer, maybe for one after the other.
+/// A terminal that waits for an answer, possibly to several questions in a row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
-    /// Since when for this one.
+    /// When this question appeared.
     since: Mono,
-    /// The last question that could be read.
+    /// The last readable question.
     question: Option<String>,
-    /// Since when none can be read.
+    /// When the question became unreadable.
     undrawn: Option<Mono>,
     warned: Option<Mono>,
-    /// How often this question was refused, and how often accepted, and is still there.
+    /// Number of refusals of this question, and number of accepts without effect.
     refusals: u32,
     accepts: u32,
-    /// Why only a person can answer this question.
+    /// The reason only a person can answer this question.
     unproven: Option<String>,
 }
 
-/// Who can answer.
+/// The party that can answer.
 enum Hands {
     Ours,
-    /// The evidence is not enough for a yes without a person, and why.
+    /// Only a person: the evidence is not enough, for this reason.
     Unproven(String),
-    /// Ours, but it was refused more than once. A person is told; that does not forbid to try again.
+    /// Posse, but the accept was refused more than once. A person is notified; retries continue.
     Refused,
-    /// Accepting is off.
+    /// Only a person: auto-accept is off.
     Off,
-    /// There is no plain yes to this.
+    /// Only a person: the question has no plain yes.
     NotPlain,
 }
 
 impl Waiting {
-    /// Takes in a status that says waiting.
+    /// Records a status that reports a question.
     pub(super) fn follow(waiting: &mut Option<Waiting>, seen: &Seen, now: Mono) {
         let first = || Waiting { since: now, ..Waiting::default() };
         let known = waiting.get_or_insert_with(first);
@@ -67,21 +67,21 @@ impl Waiting {
         };
         known.undrawn = None;
         if known.question.as_ref() != Some(question) {
-            // The first one that can be read is the one that was announced. A person who answered the question before
-            // another one has not heard of that.
+            // The first readable question is the announced one. A person who answered the previous question has not
+            // been notified of this one.
             let (since, warned) = if known.question.is_some() { (now, None) } else { (known.since, known.warned) };
             *known = Waiting { since, warned, question: Some(question.clone()), ..Waiting::default() };
         }
     }
 
-    /// Whether what was tried is what is shown.
+    /// Returns whether the attempted question is the displayed one.
     fn is_about(&self, tried: &Tried) -> bool {
         let shown = if self.undrawn.is_some() { None } else { self.question.as_ref() };
         tried.question.as_ref() == shown
     }
 
-    /// When the warning is repeated. Evidence that is not enough is reported once per question: nothing but a person
-    /// or another question changes it.
+    /// Returns when the warning is repeated. Insufficient evidence is reported once per question: only a person or
+    /// another question changes it.
     fn next_warning(&self) -> Option<Mono> {
         let again = self.warned? + WARN_AGAIN;
         self.unproven.is_none().then_some(again)
@@ -98,7 +98,7 @@ impl Waiting {
 impl Turn {
     fn hands(&self, seen: &Seen, waiting: &Waiting) -> Hands {
         let plain = match seen.waiting {
-            // What nobody could read is for the terminal to refuse, not for us.
+            // The terminal, not the turn, refuses an unreadable question.
             None => true,
             Some(WaitingKind::Permission) => seen.plain_yes || seen.question.is_none(),
             Some(_) => false,
@@ -112,7 +112,7 @@ impl Turn {
         }
     }
 
-    /// What comes next if nothing else happens. Whatever is not in the future has been done by `permission`.
+    /// Returns the next deadline if no event arrives. `permission` has handled everything that is already due.
     pub(super) fn waiting_deadline(&self, seen: &Seen) -> Option<Mono> {
         let waiting = self.waiting.as_ref()?;
         if self.accepting.is_some() {
@@ -146,7 +146,7 @@ impl Turn {
                 let message = format!("{} asked for more than {CAP} permissions in one turn", self.name());
                 self.fail(Cause::Cap, message, effects);
             }
-            // The turn is about to end; what is allowed now nobody would watch over.
+            // The turn is about to end, so an accepted action would run unwatched.
             AcceptVerdict::Accept { .. } if now > self.last_instant => {}
             AcceptVerdict::Accept { n } => {
                 self.tell_if_in_vain(seen, effects);
@@ -157,7 +157,7 @@ impl Turn {
         }
     }
 
-    /// What became of an accept.
+    /// Handles the result of an accept.
     pub(super) fn accepted(&mut self, result: Result<(), AcceptFailure>, now: Mono, effects: &mut Vec<Effect>) {
         let Some(tried) = self.accepting.take() else { return };
         match result {
@@ -172,7 +172,7 @@ impl Turn {
                 if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.is_about(&tried)) {
                     waiting.accepts = waiting.accepts.saturating_sub(1);
                     waiting.unproven = Some(why);
-                    // The reason has not been given yet, even if there was a warning about the question.
+                    // The reason has not been reported yet, even if there was a warning about the question.
                     waiting.warned = None;
                 }
             }
@@ -186,7 +186,8 @@ impl Turn {
         }
     }
 
-    /// A key was pressed, or may have been. Nobody is waited for any more; if the question is still there, it begins anew.
+    /// Handles a key that was pressed, or may have been. The wait for a person ends; a question that remains starts a
+    /// new wait.
     fn sent(&mut self, now: Mono) {
         self.accepts.sent(now);
         if let Some(waiting) = &mut self.waiting {
@@ -240,15 +241,16 @@ impl Turn {
         }
     }
 
-    /// Urgent: the run stands still until someone comes. Only who and where, never what is asked.
+    /// Sends an urgent notification: the run is blocked until a person answers. It names the role and terminal, never
+    /// the question's text.
     fn notify(&self, what: &str, seen: &Seen, effects: &mut Vec<Effect>) {
         let text = format!("{}. {}.", self.name(), answers(self.terminal, seen));
         effects.push(Effect::Notify(Notice { priority: 5, title: format!("posse: {what}"), text }));
     }
 }
 
-/// Names the question, so that a person who comes later does not answer another one. Where no option is plainly a yes,
-/// `posse approve` could not answer.
+/// Names the question, so that a late person does not answer another one. `posse approve` cannot answer a question
+/// without a plain yes.
 fn answers(terminal: TerminalId, seen: &Seen) -> String {
     if !seen.plain_yes {
         return format!("`posse show {terminal}` says what answers");

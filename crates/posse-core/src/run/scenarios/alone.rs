@@ -1,11 +1,11 @@
-//! What waits for a client that provides the environment.
+//! Steps that wait for a client with the environment.
 
 use super::*;
 
 const CONFIG: &str = r#"{"limits": {"min_review_cycles_before_approval": 1, "max_rounds": 1},
     "post_processing": {"openspec_archive": true, "git_commit": true}}"#;
 
-/// The steps after PASS run in the environment of the client that began the run, and in no other.
+/// The steps after PASS run only in the environment of the client that began the run.
 #[test]
 fn with_nobody_there_what_comes_after_pass_waits() {
     let mut bench = play(CONFIG, "testing\nanswer RESULT: PASS");
@@ -21,7 +21,7 @@ fn with_nobody_there_what_comes_after_pass_waits() {
     }
 }
 
-/// What is the user's own is looked at in their environment too: it says what git ignores.
+/// The user's uncommitted changes are read in the user's environment too, because it determines what git ignores.
 #[test]
 fn with_nobody_there_nobody_looks_at_the_project() {
     let mut bench = play(CONFIG, "go none alone");

@@ -1,10 +1,10 @@
-//! What a run accepts is counted by turns, and slowed down by terminals.
+//! Accepts are counted per turn and throttled per terminal.
 
 use super::*;
 use crate::permission::{CAP, COOLDOWN};
 
 impl Bench {
-    /// The terminal of the turn, the accepts of the turn, and how long ago the last one in the terminal was.
+    /// Returns the turn's terminal, its number of accepts, and the age of the terminal's last accept.
     fn accepts(&self) -> (TerminalId, u32, Option<Duration>) {
         let turn = self.run.turn().unwrap();
         (turn.terminal, turn.accepts, self.since_accept(turn.terminal))

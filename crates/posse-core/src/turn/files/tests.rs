@@ -32,7 +32,7 @@ fn a_flood_is_cut_between_two_characters_and_says_so() {
         assert!(kept.len() <= LIMIT && kept.len() > LIMIT - 4 && flood.starts_with(kept));
         assert_eq!(notes, ["the answer is longer than 1 MB and was cut"]);
     }
-    // Nothing but continuation bytes is damage, wherever it is cut.
+    // Continuation bytes alone are damage, wherever they are cut.
     assert_eq!(decode(&vec![0x80; LIMIT + 1]).1.len(), 2);
 }
 

@@ -40,7 +40,7 @@ fn a_watcher_that_sees_nothing_costs_time_but_no_answer() {
     );
 }
 
-/// A look may take as long as it likes; what it shows must be from after the agent became quiet.
+/// A read may take any time, but its result must be from after the agent became quiet.
 #[test]
 fn answers_of_looks_that_come_late() {
     check(

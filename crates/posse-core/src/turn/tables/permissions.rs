@@ -1,4 +1,4 @@
-//! Scenarios about questions: who answers them, and who is told.
+//! Scenarios about questions: the party that answers, and the notifications.
 
 use super::super::testing::{at, check, event, message, play, said, turn, words};
 use super::super::{AcceptFailure, Effect, Event, Seen};
@@ -9,7 +9,7 @@ use crate::status::StatusKind::WaitingUserAnswer;
 use crate::status::WaitingKind::{Permission, Startup};
 use crate::time::Wall;
 
-/// What is told with these words in it.
+/// Returns the effects that contain these words.
 fn told<'a>(all: &'a [String], words: &str) -> Vec<&'a str> {
     all.iter().map(String::as_str).filter(|told| told.contains(words)).collect()
 }
@@ -21,14 +21,15 @@ fn last(settings: &str, script: &str) -> String {
 #[test]
 fn every_question_every_five_seconds_twenty_times() {
     check("S-141, the clock is young | accept begun=2 | 2 asks d, 3 done | 2 accept 1/20 d, 3 File a");
-    // The same screen for an hour: every five seconds, twenty times, then the turn fails. After three it is told.
+    // The same screen for an hour: an accept every five seconds, twenty times, then the turn fails. The third one
+    // notifies a person.
     let (all, error) = play("accept", "0 asks d");
     let accepts: Vec<String> = (1..=20).map(|n| format!("{} accept {n}/20 d", (n - 1) * 5)).collect();
     assert_eq!(told(&all, "accept "), accepts, "S-142");
     let others: Vec<_> = all.iter().filter(|told| !accepts.contains(told)).collect();
     assert_eq!(others, ["15 warning: no effect", "15 notify 5", "100 Runtime Cap"], "S-143, S-144");
     assert!(error.unwrap().message.contains("20"));
-    // Another question each time is no reason to worry.
+    // A different question each time does not warn.
     let many: String = (0..8).map(|n| format!("{} asks d{n}, ", n * 5)).collect();
     let (all, _) = play("accept", &(many + "39 done"));
     assert_eq!(all.len(), 9, "{all:?}");
@@ -37,7 +38,7 @@ fn every_question_every_five_seconds_twenty_times() {
 #[test]
 fn turns_and_terminals_are_counted_apart() {
     assert_eq!(turn("accept accepted=1.3 begun=2").accepts(), 0);
-    // Another terminal is another turn with a cooldown of its own.
+    // Another terminal has its own turn and cooldown.
     check(
         "S-145, the counter is new, the cooldown is not
                 | accept accepted=1.3 begun=2 | 2 asks d, 7 done | 6.3 accept 1/20 d, 7 File a
@@ -62,7 +63,7 @@ fn accepts_that_go_wrong() {
 fn one_accept_at_a_time() {
     let mut turn = turn("accept");
     assert_eq!(turn.handle(event("asks d"), at(0)).len(), 1);
-    // It takes long, and another question is there meanwhile. Which one was accepted is not known yet.
+    // The accept is slow, and another question appears. Which one was accepted is not known yet.
     assert_eq!(turn.handle(Event::Time, at(6_000)), []);
     assert_eq!(turn.handle(event("asks e"), at(7_000)), []);
     assert_eq!(turn.handle(Event::Accepted(Ok(())), at(8_000)), []);
@@ -82,7 +83,7 @@ fn what_is_refused_again_is_for_a_person() {
         "5 warning: not accepted",
         "5 warning: waits for an answer",
         "5 notify 5",
-        // With each warning it is tried again.
+        // Each warning retries the accept.
         "65 warning: waits for an answer",
         "65 accept 1/20 d",
         "65 warning: not accepted",
@@ -91,7 +92,7 @@ fn what_is_refused_again_is_for_a_person() {
     assert_eq!(all.last().unwrap(), "600 Runtime Waiting");
     assert!(error.unwrap().message.contains("600 s"));
     assert!(told(&all, "no effect").is_empty(), "refusals are no accepts: {all:?}");
-    // What could not be read is tried, and tried anew when it can be.
+    // An unreadable question is tried, and tried again when it becomes readable.
     check(
         "LOOP-42 | accept patience=600 | 0 refused, 0 asks ?, 9 asks d, 9.5 done
                  | 1.5 accept 1/20 ?, 1.5 warning: not accepted, 6.5 accept 1/20 ?, 9.5 File a",
@@ -114,7 +115,7 @@ fn missing_evidence_is_reported_once_per_question() {
     assert_eq!(all.last().unwrap(), "600 Runtime Waiting");
 }
 
-/// Every question counts for itself: its refusals, its warnings, and the time it may take to be drawn.
+/// Refusals, warnings and drawing time are counted per question.
 #[test]
 fn next_question_starts_from_scratch() {
     check(
@@ -137,7 +138,7 @@ fn accepts_between_two_refusals_are_no_bad_luck() {
     );
 }
 
-/// Nobody knows when the key of an accept that failed was pressed: the cooldown counts from the end.
+/// The time of a failed accept's key press is unknown, so the cooldown counts from the end of the accept.
 #[test]
 fn cooldown_counts_from_the_end_of_an_accept_that_failed() {
     let mut turn = turn("accept");
@@ -147,8 +148,8 @@ fn cooldown_counts_from_the_end_of_an_accept_that_failed() {
     assert_eq!(turn.deadline(), Some(at(8_000)));
 }
 
-/// Refused twice, a person is told, the third attempt works a moment before the patience with people ends. It is the
-/// twentieth; the question stays all the same, and the next would be one too many.
+/// After two refusals a person is notified. The third attempt succeeds just before the wait for a person times out. It
+/// is the twentieth accept; the question stays, and the next accept would exceed the limit.
 #[test]
 fn what_is_accepted_at_last_is_waited_for_no_longer() {
     let (all, _) = play("accept patience=65 accepts=19", "0 refused, 0 refused, 0 asks d");
@@ -200,7 +201,7 @@ fn a_person_is_told_once_and_reminded_in_the_log() {
                 | 0 warning: waits for an answer, 0 notify 5, 3 File a
          resumed                  | told | 0 asks d, 0.1 done | 0 warning: waits for an answer, 0.1 File a",
     );
-    // Who answers one question after the other is not told that nobody answers.
+    // A person who answers one question after the other gets no warning about unanswered questions.
     assert_eq!(last("patience=600", "0 asks d0, 500 asks d1, 1000 asks d2, 1500 done"), "1500 File a");
 }
 
@@ -234,7 +235,7 @@ fn time_goes_on_while_a_question_waits() {
     let (all, _) = play("", &flicker.join(", "));
     assert_eq!((told(&all, "waits").len(), told(&all, "notify 5").len()), (900, 1), "S-120");
     assert_eq!(all.last().unwrap(), "1800 Runtime NoFile", "S-120: grace never completes");
-    // After a suspend everything is due at once. Nothing is accepted in a turn that is over.
+    // After a suspend everything is due at once. A finished turn accepts nothing.
     let mut turn = turn("accept accepted=0");
     turn.handle(event("asks d"), at(1_000));
     let late = turn.handle(Event::Time, at(7_200_000));

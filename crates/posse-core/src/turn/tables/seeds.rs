@@ -20,7 +20,7 @@ fn permission_prompt_detected_but_auto_accept_disabled() {
     assert!(said[0].contains("peer_programmer") && said[0].contains("00c0ffee"), "{said:?}");
 }
 
-/// The last accept in this terminal was 4.9 s ago, in the turn before.
+/// The last accept in this terminal was 4.9 s ago, in the previous turn.
 #[test]
 fn cooldown_prevents_rapid_accepts() {
     check(
@@ -65,8 +65,8 @@ fn agent_writes_response_file_and_terminal_becomes_idle() {
     check("S-12 | | 0 busy, 20 file  the answer \\n, 21 idle | 21 File the answer");
 }
 
-/// In the second row the stale status stands for longer than the grace. A grace timer that counted from the dispatch would fail
-/// the turn at 10 s, and one that counted while the guard was active would fail it when the guard is released.
+/// In the second row the stale status lasts longer than the grace. A grace timer that counted from the dispatch would
+/// fail the turn at 10 s. One that counted during the guard would fail the turn when the guard is released.
 #[test]
 fn startup_guard_blocks_premature_grace_timer() {
     check(
@@ -126,7 +126,7 @@ fn timeout_with_terminal_still_processing() {
     assert!(!message.contains("AUTO_ACCEPT"), "nobody was asked: {message}");
 }
 
-/// Guard and grace together would take 20 s from the beginning. Grace alone begins when it is quiet again.
+/// Guard and grace together would take 20 s from the beginning. Grace alone begins with the next quiet period.
 #[test]
 fn waiting_user_answer_counts_as_agent_started() {
     check(
@@ -135,7 +135,7 @@ fn waiting_user_answer_counts_as_agent_started() {
     );
 }
 
-/// From one kind of quiet to the other it goes on counting.
+/// A change between two kinds of quiet does not reset the timer.
 #[test]
 fn idle_grace_resets_on_processing_observation() {
     check(

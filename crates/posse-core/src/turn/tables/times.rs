@@ -19,10 +19,10 @@ fn at_exactly_the_grace_nothing_has_expired() {
     assert_eq!(turn.handle(Event::Time, at(11_000) + NANOSECOND), [Effect::LookAtFile]);
 }
 
-/// The boundaries of the turn and of looks at the file: at exactly the limit nothing has expired.
+/// The boundaries of the turn and of file reads: at exactly the limit nothing has expired.
 #[test]
 fn other_limits_are_strict_too() {
-    // Quiet at the end of the turn, and the look at the file takes its time.
+    // Quiet at the end of the turn, with a slow read of the file.
     let mut turn = turn("T=8");
     turn.handle(event("busy"), at(0));
     turn.handle(event("idle"), at(1_000));
@@ -34,7 +34,7 @@ fn other_limits_are_strict_too() {
     assert!(matches!(ended[..], [Effect::End(Err(_))]), "{ended:?}");
 }
 
-/// The agent worked between two quiet statuses: a look at the file that began before does not count.
+/// The agent worked between two quiet statuses: an earlier file read does not count.
 #[test]
 fn look_from_before_the_last_work_does_not_count() {
     let idle = |epoch| Event::Status(Seen { kind: Some(Idle), epoch, ..Seen::default() });
@@ -46,7 +46,7 @@ fn look_from_before_the_last_work_does_not_count() {
     assert!(matches!(&ended[..], [Effect::End(Ok(answer))] if answer.text == "new"), "{ended:?}");
 }
 
-/// A prompt that was submitted is no sign of work. What is seen after it is.
+/// A submitted prompt is no sign of work. Later observations are.
 #[test]
 fn unproven_status_does_not_release_the_startup_guard() {
     check(
@@ -71,7 +71,7 @@ fn state_for_a_resumed_turn_says_what_was_seen() {
     assert!(!turn.handle(event("asks d"), at(200)).is_empty());
     turn.note(&mut record);
     assert!(record.human_told);
-    // Switched on while it waits: accepted at the next look.
+    // Switched on during the wait: accepted at the next status.
     turn.set_auto_accept(true);
     let accepted = turn.handle(Event::Time, at(300));
     assert!(matches!(accepted[..], [Effect::Accept { n: 1, .. }]), "{accepted:?}");
@@ -103,7 +103,7 @@ fn grace_guard_and_timeout() {
     );
 }
 
-/// The clock is handed in and never goes back (S-123). After a suspend of two hours (S-124) the first look decides.
+/// The caller passes in a monotonic clock (S-123). After a suspend of two hours (S-124) the first read decides.
 #[test]
 fn after_a_long_sleep_the_status_decides_the_kind() {
     for (kind, expected) in [("busy", "Timeout"), ("idle", "Runtime")] {
@@ -140,7 +140,7 @@ fn a_last_message_that_never_comes_is_not_waited_for() {
     turn.handle(event("look"), at(1));
     turn.handle(Event::Time, at(11_000));
     turn.handle(event("look"), at(11_000));
-    // What happens now does not matter any more.
+    // Later events do not matter.
     assert_eq!(turn.handle(event("busy"), at(12_000)), []);
     assert_eq!(turn.handle(Event::Time, at(16_000)), []);
     let end = turn.handle(Event::Time, turn.deadline().unwrap());
@@ -207,7 +207,7 @@ fn failures_of_the_service_are_told_apart() {
     assert!(overloaded.message.contains("ERROR state") && overloaded.message.contains("529"), "{overloaded}");
     let limit = cause("0 busy, 0.01 shows error ● You've hit your session limit · resets 3pm\\n");
     assert_eq!(limit.cause, Cause::Api(ApiFailure::UsageLimit { resets: Some("3pm".into()) }));
-    // Back at its prompt, as if nothing had happened. A file is looked for first.
+    // The agent is back at its prompt without further output. The file is read first.
     let quiet = cause("0 busy, 0.01 shows completed ● API Error: 500\\n");
     assert_eq!(quiet.cause, Cause::Api(ApiFailure::Server("API Error: 500".into())));
     check("S-157 | | 0 busy, 0.005 file a, 0.01 shows completed ● API Error: 500\\n | 0.01 File a");
