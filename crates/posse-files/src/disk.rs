@@ -9,8 +9,9 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, ReadDir};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use posse_term::config_files::{ConfigFileError, PlanLayers};
@@ -80,6 +81,17 @@ impl Disk {
     /// Disallowed in the daemon except there.
     pub const fn of_this_thread() -> Self {
         Self(())
+    }
+
+    /// Like `output`, for a program that reads `input`.
+    pub fn output_for(&self, command: &mut Command, input: &[u8]) -> io::Result<Output> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let stdin = child.stdin.take();
+        // At the same time, because it may print before it has read everything. Its status says whether it needed the rest.
+        thread::scope(|scope| {
+            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+            child.wait_with_output()
+        })
     }
 
     pub fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<File> {

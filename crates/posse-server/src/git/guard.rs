@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Output;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use posse_core::git_config::{self, Entry};
@@ -250,12 +250,13 @@ fn owned(disk: &Disk, root: &Path, common: &Path) -> Result<(), GitError> {
     if disk.metadata(common).is_ok_and(|found| found.uid() == us) {
         return Ok(());
     }
-    succeed(disk, bare_git(&Environment::default()).current_dir(root).args(["rev-parse", "--git-dir"]), "rev-parse")
-        .map(drop)
+    let mut command = bare_git(&Environment::default());
+    let output = disk.output(command.current_dir(root).args(["rev-parse", "--git-dir"]));
+    said(output.map_err(failed("cannot run git"))?, "rev-parse").map(drop)
 }
 
-fn succeed(disk: &Disk, command: &mut Command, name: &str) -> Result<Vec<u8>, GitError> {
-    let output = disk.output(command).map_err(failed("cannot run git"))?;
+/// What a git said, if it has succeeded.
+fn said(output: Output, name: &str) -> Result<Vec<u8>, GitError> {
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -272,9 +273,13 @@ fn users_configuration(disk: &Disk, environment: &Environment) -> Result<Vec<Ent
     Ok(git_config::read(&output.stdout))
 }
 
-/// The entries of one file, without what it includes. Git is asked once for each content.
+/// What a file said, and its entries.
+type Known = (Vec<u8>, Vec<Entry>);
+
+/// The entries of one file, without what it includes. Git is asked once for each content, and about the text that was read
+/// here: the file itself may have another one by then.
 fn entries(disk: &Disk, file: &Path) -> Result<Vec<Entry>, GitError> {
-    static KNOWN: Mutex<BTreeMap<PathBuf, (Vec<u8>, Vec<Entry>)>> = Mutex::new(BTreeMap::new());
+    static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
     let Some(text) = read_file(disk, file) else { return Ok(Vec::new()) };
     if let Some((known, entries)) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(file)
         && *known == text
@@ -283,13 +288,11 @@ fn entries(disk: &Disk, file: &Path) -> Result<Vec<Entry>, GitError> {
     }
     let mut command = bare_git(&Environment::default());
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
-    command.args(["config", "--no-includes", "--list", "-z", "--file"]).arg(file);
-    let entries = git_config::read(&succeed(disk, &mut command, "config")?);
-    // If it was changed meanwhile, git may have read either.
-    if read_file(disk, file).as_ref() == Some(&text) {
-        let known = (text, entries.clone());
-        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), known);
-    }
+    command.args(["config", "--no-includes", "--list", "-z", "--file", "-"]);
+    let output = disk.output_for(&mut command, &text).map_err(failed("cannot run git"))?;
+    let entries = git_config::read(&said(output, &format!("config --file {}", file.display()))?);
+    let known = (text, entries.clone());
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), known);
     Ok(entries)
 }
 

@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use posse_core::finalize::Step;
 
@@ -233,6 +235,38 @@ async fn no_program_that_a_session_entered_is_started() {
         }
         at.plain_git_works();
         assert!(at.ran().is_some(), "{name}: is no attack");
+    }
+}
+
+/// What a session entered is reported although the file had another content a moment ago, and has it again a moment later.
+#[test]
+fn a_configuration_that_goes_back_and_forth_is_reported() {
+    let repo = TestRepo::new();
+    let config = repo.root.join(".git/config");
+    let clean = fs::read_to_string(&config).unwrap();
+    guard::begin(DISK, &Environment::default(), &repo.root).unwrap();
+    let put = |text: &str| {
+        fs::write(config.with_extension("next"), text).unwrap();
+        fs::rename(config.with_extension("next"), &config).unwrap();
+    };
+    for round in 0..40 {
+        let evil = format!("{clean}[evil]\n\tvalue = {round}\n");
+        let over = AtomicBool::new(false);
+        let mut told = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    put(&evil);
+                    put(&clean);
+                }
+            });
+            let told = guard::check(DISK, &repo.root);
+            over.store(true, Ordering::Relaxed);
+            told.unwrap()
+        });
+        put(&evil);
+        told.extend(guard::check(DISK, &repo.root).unwrap());
+        let line = format!(".git/config: evil.value={round} is new");
+        assert_eq!(told.iter().filter(|told| **told == line).count(), 1, "{round}: {told:?}");
     }
 }
 
