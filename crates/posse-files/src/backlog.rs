@@ -1,5 +1,5 @@
-//! The files of a backlog: where they are, what is in them, and the few things that are ever written there. What follows from
-//! them is decided in `posse_core::backlog`.
+//! The files of a backlog: where they are, their contents, and the few writes posse makes. `posse_core::backlog`
+//! decides what follows from them.
 
 #[cfg(test)]
 mod tests;
@@ -74,7 +74,7 @@ pub fn scan(disk: &Disk, project: &Path, shelves: &BacklogDirs) -> Scan {
         let mut unreadable = Vec::new();
         for (name, path) in files(disk, project, &directory, Kind::Defect, &mut unreadable) {
             let Ok(slug) = Slug::of_file(&name) else { continue };
-            // What cannot be read proves nothing.
+            // An unreadable file proves nothing.
             let status = text(disk, &project.join(&path))
                 .ok()
                 .and_then(|text| read(&slug, Kind::Defect, &path, &text).ok()?.0.status);
@@ -87,7 +87,7 @@ pub fn scan(disk: &Disk, project: &Path, shelves: &BacklogDirs) -> Scan {
 fn look(disk: &Disk, scan: &mut Scan, project: &Path, name: &str, path: String, kind: Kind) {
     let slug = match Slug::of_file(name) {
         Ok(slug) => slug,
-        // Notes and pictures lie among items; only what looks like one is told.
+        // The directory also holds notes and pictures; report only files that look like items.
         Err(BadSlug::NotMarkdown) if !name.to_ascii_lowercase().ends_with(".md") => return,
         Err(error) => return scan.others.push(Other { path, kind, slug: None, why: error.to_string() }),
     };
@@ -168,8 +168,8 @@ pub fn edit(disk: &Disk, path: &Path, change: impl Fn(&str) -> Result<String, No
     Err(EditError::Busy(path.display().to_string()))
 }
 
-/// Makes the file of a new item and says where it is. Its number was never used before, whatever has become of its item;
-/// `reserved` is a directory in which numbers are taken, so that no two get the same.
+/// Creates the file of a new item and returns its path. The item's number has never been used before. Numbers are
+/// reserved in the directory `reserved`, so that no two items get the same one.
 pub fn create(
     disk: &Disk,
     project: &Path,

@@ -19,9 +19,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::disk::Disk;
 
-/// The most a program may say: the state of a very large repository.
+/// Maximum output of a program: the status of a very large repository.
 const MOST: usize = 64 << 20;
-/// The time that pipes may stay open after the end of a program: its children may hold them for ever.
+/// The time pipes may stay open after a program exits: its children may hold them open indefinitely.
 const DRAIN: Duration = Duration::from_secs(1);
 /// The time that a program has to finish by itself, and then to tidy up.
 const GRACE: Duration = Duration::from_secs(2);
@@ -29,8 +29,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The fate of a program's children that still run when the program has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// They may go on: git tidies its store in the background. Such a program is not interrupted at once either when nobody
-    /// waits for it any more: a signal between making a lock file and noting it down makes git leave it behind for good.
+    /// Children may keep running: git tidies its store in the background. Such a program is not interrupted at once
+    /// when its caller stops waiting. A signal between creating a lock file and recording it makes git leave the lock
+    /// behind for good.
     Stay,
     End,
 }
@@ -40,7 +41,7 @@ pub struct FinishedChild {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// That is all it said. What it left behind may say more.
+    /// The output is complete. The files the program left may contain more.
     pub complete: bool,
 }
 
@@ -232,7 +233,7 @@ impl Drop for Family {
         if !finishes {
             let _ = kill_process_group(group, Signal::TERM);
         }
-        // Nobody is to wait for that, least of all the runtime.
+        // Wait on a separate thread, so that neither the caller nor the runtime waits.
         let _ = std::thread::Builder::new().name("end-child".into()).spawn(move || {
             if finishes {
                 ends_within_grace(group);
@@ -264,7 +265,7 @@ mod tests {
         run(command, input, Duration::from_secs(20), Leftovers::Stay).await
     }
 
-    /// The kernel says when a process is gone, or has become a zombie.
+    /// Waits until the kernel reports that the process has exited or is a zombie.
     fn wait_for_end(pid: i32) {
         let Ok(end) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
         assert!(ends_within(&end, Duration::from_secs(10)).unwrap(), "{pid} lives on");

@@ -1,8 +1,8 @@
 //! The operations on files that the daemon and the command line share.
 //!
-//! A disk can be slow or hang (a network file system, a full queue, a drive that spins up). A function that works on files
-//! takes a [`Disk`], so that its signature says that it may wait. The command line may wait anywhere and makes its own; the
-//! daemon hands one out on blocking threads only (`posse_server::disk`).
+//! A disk can be slow or hang (a network file system, a full queue, a drive that spins up). A function that works on
+//! files takes a [`Disk`], so its signature shows that it may block. The command line may block anywhere and creates
+//! its own. The daemon hands one out on blocking threads only (`posse_server::disk`).
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, ReadDir};

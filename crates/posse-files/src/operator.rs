@@ -30,7 +30,7 @@ impl Operator {
         config_files::user(paths, None).map(|layer| Self::of(&layer))
     }
 
-    /// As `load`. A file that cannot be read or understood allows nothing, and the log says so.
+    /// Like `load`. A file that cannot be read or parsed allows nothing, and is logged.
     pub fn load_or_deny(disk: &Disk, paths: &Paths) -> Self {
         Self::load(disk, paths).unwrap_or_else(|error| {
             tracing::warn!("{error}; what it might allow is not allowed");

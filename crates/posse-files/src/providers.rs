@@ -1,5 +1,5 @@
-//! Which agents and which profiles there are: those we ship, with what the user has laid over them, and the user's own. Only
-//! files of the user's count, never the project's: an agent must not be able to change how it is guarded.
+//! Available agents and profiles: the ones posse ships, with the user's overrides, and the user's own. Only the user's
+//! files count, never the project's: an agent must not be able to change its own restrictions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl Providers {
     }
 
     fn path(&self, id: &str) -> PathBuf {
-        // A name with a path in it is nobody's.
+        // A name that contains a path matches no file.
         self.directory.join(if plain(id) { format!("{id}.toml") } else { String::new() })
     }
 }

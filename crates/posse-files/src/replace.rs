@@ -14,7 +14,7 @@ use crate::disk::Disk;
 /// A text that has waited this long for its place was left behind by a crash.
 const LEFT: Duration = Duration::from_secs(60);
 
-/// When this daemon started, by the clock that files are dated with. Not set outside a daemon.
+/// The start time of this daemon, by the file system's clock. Not set outside a daemon.
 pub static DAEMON_STARTED: OnceLock<SystemTime> = OnceLock::new();
 
 pub fn beside(path: &Path) -> &Path {

@@ -1,4 +1,4 @@
-//! Where programs are, and which version they say they are.
+//! Locations of programs, and the versions they report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

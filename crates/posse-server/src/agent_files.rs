@@ -1,8 +1,8 @@
-//! Files into which agents write what they do, line by line. What a line says is handed to the agent's pump as soon as it
-//! is written; what was read is given back to the disk, so a long conversation does not fill it.
+//! Follows files that agents write line by line. Each line goes to the agent's pump as soon as it is written. Lines
+//! that were read are freed on disk, so a long conversation does not fill it.
 //!
-//! The agent writes where it is, so the file cannot be cut. It may go on writing while no daemon reads: the next one
-//! reads the end of it, as far as it still matters. A session file is small, and replaced whole.
+//! The agent keeps its write position, so the file cannot be truncated. It may keep writing while no daemon reads. The
+//! next daemon reads the end of the file, as far as it still matters. A session file is small, and replaced whole.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -26,9 +26,9 @@ use crate::pump::{PumpEvent, PumpHandle};
 use crate::run::lock;
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
-/// What was written before is read from this far back. The last word is what counts, and the lines after it are short.
+/// The distance from the end at which reading starts. Only the last report counts, and the lines after it are short.
 const BACK: u64 = 64 << 10;
-/// A longer line is passed over: those that say something are short, the others are the conversation.
+/// Maximum length of a line. Longer lines are conversation, not reports, and are skipped.
 const LONGEST: usize = 1 << 20;
 /// So much is given back to the disk at a time.
 const PIECE: u64 = 1 << 20;
@@ -60,7 +60,7 @@ pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>,
     })
 }
 
-/// What a line says about the state of the agent, and about questions.
+/// The agent state and the question event that a line reports.
 type LineMeaning = (Option<(Source, Claim)>, Option<ReportEvent>);
 
 /// Reads on where it was. The first byte is taken away once it was read, so that another one there is news.
@@ -69,7 +69,7 @@ struct Reader {
     /// Up to where it was read, and up to where it was given back.
     at: u64,
     freed: u64,
-    /// The beginning of a line that is not complete. `None`: of one that nobody wants.
+    /// The start of an incomplete line. `None`: of a line that is skipped.
     line: Option<Vec<u8>>,
     before: Option<Value>,
     /// This much was there already; of that only the last word counts.
@@ -93,7 +93,7 @@ impl Reader {
         let mut buffer = [0; 16 << 10];
         let mut last = None;
         if self.starts_over()? {
-            // What it wrote since, that it has started, says nothing. It goes on behind that.
+            // Lines since the restart only report the start, so drop them. The agent writes on behind them.
             self.file.set_len(0)?;
             (self.at, self.freed, self.old) = (0, 0, 0);
             (self.line, self.before) = (Some(Vec::new()), None);
@@ -125,7 +125,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether there is something again where the first byte was: an agent that starts itself anew writes from the beginning.
+    /// Reports whether the file has data at its first byte again: an agent that restarts itself writes from the
+    /// beginning.
     fn starts_over(&self) -> io::Result<bool> {
         let mut first = [0];
         Ok(self.at > 0 && self.file.read_at(&mut first, 0)? == 1 && first != [0])
@@ -141,7 +142,7 @@ impl Reader {
         }
     }
 
-    /// What the lines that end in these bytes say.
+    /// Returns the meaning of the lines that end in these bytes.
     fn take(&mut self, bytes: &[u8], provider: &Provider) -> Vec<LineMeaning> {
         let mut all = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -168,7 +169,7 @@ impl Reader {
     }
 }
 
-/// A file that says a few words; more is something else.
+/// Maximum size of a session file; a larger file is something else.
 const SESSION_FILE: u64 = 64 << 10;
 
 /// Sends the file's content to the pump, now and whenever the file changes.
@@ -202,8 +203,9 @@ fn send_content(disk: &Disk, file: &Path, pump: &PumpHandle) {
     }
 }
 
-/// Writes the hook files of an agent, by which it reports to posse, and returns their directory. `None`: there are none, or they cannot be
-/// written; then the screen alone tells. All terminals share them, so they are written only when they have changed.
+/// Writes the hook files through which an agent reports to posse, and returns their directory. `None`: there are none,
+/// or they cannot be written, so only the screen shows the state. All terminals share them; they are written only if
+/// they changed.
 pub(crate) async fn lay_out_hooks(paths: &Paths, provider: Arc<Provider>) -> Option<String> {
     let has_files = |provider: &Provider| {
         let hooks = provider.manifest.launch.as_ref().and_then(|launch| launch.hooks.as_ref());

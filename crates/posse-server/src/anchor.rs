@@ -1,5 +1,6 @@
-//! Writes where the audit ends to a place outside of it: a file, a command, or the system's log. `posse audit verify
-//! --anchor` compares the two. What cannot be anchored is told to people; the answer itself does not wait for it.
+//! Writes the end of the audit chain to a place outside of it: a file, a command, or the system log. `posse audit
+//! verify --anchor` compares the two. Failures are reported to the user; the answer itself does not wait for the
+//! anchor.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -29,11 +30,11 @@ use crate::store::{self, StoreError};
 const PRIORITY: u8 = 10 * 8 + 6;
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often, and how many times, the anchor is looked at for entries that are on their way to it.
+/// Interval and number of checks for entries on their way to the anchor.
 const ANCHOR_LOOK: Duration = Duration::from_millis(100);
 const ANCHOR_LOOKS: usize = 20;
 
-/// What is wrong with the anchor, if anything, for whoever asks how the daemon is.
+/// The anchor's current problem, if any, for the daemon's health report.
 pub(crate) type AnchorProblem = Arc<Mutex<Option<String>>>;
 
 /// Anchors the heads of one audit. Held by the thread that writes the audit.
@@ -58,7 +59,7 @@ impl Anchor {
         self.problem.clone()
     }
 
-    /// Anchors the end of the chain, as config.toml says now.
+    /// Anchors the end of the chain, as config.toml currently specifies.
     pub(crate) fn head(&mut self, disk: &Disk, end: Mark) {
         let Some(paths) = &self.paths else { return };
         let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
@@ -91,7 +92,7 @@ impl Anchor {
     }
 }
 
-/// Tells the audit of this home from those of others: the name of its directory of sockets, which is a hash of its path.
+/// Distinguishes the audit of this home from others: the name of its socket directory, which is a hash of its path.
 pub fn home_tag(paths: &Paths) -> String {
     paths.runtime.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

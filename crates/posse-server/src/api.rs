@@ -267,8 +267,8 @@ pub(crate) async fn serve(
     axum::serve(OwnerOnly(listener), service).with_graceful_shutdown(stop).await
 }
 
-/// Accepts connections of the user who runs the daemon, and of nobody else. The socket's directory is
-/// private already; this is the second lock on the door.
+/// Accepts connections only from the user who runs the daemon. The socket's directory is private already; this is a
+/// second check.
 struct OwnerOnly(UnixListener);
 
 impl Listener for OwnerOnly {

@@ -97,7 +97,7 @@ impl Autos {
         }
     }
 
-    /// Why an item stands as it does, as the newest pipeline of this project knows it.
+    /// Explains the state of an item, from the newest pipeline of this project.
     pub(crate) async fn why(&self, directory: &str, item: &str) -> Result<WhyView, SupervisorError> {
         let directory = begin::project(Path::new(directory)).await?;
         let last = self.last(&directory).await?.ok_or_else(|| SupervisorError::Never(directory.clone()))?;

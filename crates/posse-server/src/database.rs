@@ -58,8 +58,8 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Renames the database with all that belongs to it, so that the next daemon makes a new one. Nobody may have it open.
-/// Gives its new name.
+/// Renames the database and its side files, so that the next daemon creates a new one. The database must be closed.
+/// Returns its new name.
 pub fn set_aside(disk: &Disk, path: &Path) -> io::Result<PathBuf> {
     let with = |end: &str| {
         let mut name = OsString::from(path);
@@ -98,7 +98,7 @@ mod tests {
     use crate::disk::DISK;
     use crate::store::testing::Home;
 
-    /// A database in which something was written, that nobody has open.
+    /// Creates a database with content, and closes it.
     fn database() -> (Home, PathBuf) {
         let home = Home::new();
         drop(home.open());

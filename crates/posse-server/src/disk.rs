@@ -41,7 +41,8 @@ async fn run_boxed(work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>) -> Box
     }
 }
 
-/// Like `run`, for work that also awaits: git, say. It occupies a blocking thread until it ends, so it must not last.
+/// Like `run`, for work that also awaits, such as git. It occupies a blocking thread until it ends, so it must be
+/// short.
 pub(crate) async fn run_async<T: Send + 'static>(work: impl AsyncFnOnce(&Disk) -> T + Send + 'static) -> T {
     let runtime = tokio::runtime::Handle::current();
     run(move |disk| {

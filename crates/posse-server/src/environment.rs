@@ -1,4 +1,4 @@
-//! What a program gets of its caller's environment.
+//! The part of its caller's environment that a program gets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,19 +42,19 @@ fn passed_on(mut caller: BTreeMap<String, String>) -> BTreeMap<String, String> {
     caller
 }
 
-/// The environment of a program that is run for somebody in no terminal, such as git. Nothing of it is ever shown.
+/// The environment of a program that runs outside a terminal on a client's behalf, such as git. It is never displayed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Environment(Option<Arc<BTreeMap<String, String>>>);
 
 impl Environment {
     pub(crate) fn of(caller: BTreeMap<String, String>) -> Self {
         let mut variables = passed_on(caller);
-        // Whoever ends a terminal ends what carries its id.
+        // Ending a terminal ends every process that carries its id.
         variables.remove(TERMINAL_VARIABLE);
         Self(Some(Arc::new(variables)))
     }
 
-    /// `None`: nobody has said, and it is that of the daemon.
+    /// Returns the client's environment. `None`: none was provided, so the daemon's applies.
     pub(crate) fn variables(&self) -> Option<&BTreeMap<String, String>> {
         self.0.as_deref()
     }

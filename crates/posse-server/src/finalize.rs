@@ -1,10 +1,10 @@
-//! The steps after a run that passed, if the user wants them: archive the OpenSpec change, commit the work.
-//! `posse_core::finalize` decides what is committed and what is left.
+//! The optional steps after a run that passed: archive the OpenSpec change, commit the work. `posse_core::finalize`
+//! decides what is committed and what is left.
 //!
-//! The commit is put together in an index of its own, from HEAD and the run's paths. So the user's index stays as it is,
-//! byte for byte, until the commit is made, also when a hook refuses it; then the committed paths, and only those, are
-//! brought up to date in it. Should posse die between the two, the next call does the rest. (`git commit --only` does not
-//! know new files without entering them in the user's index first, and fails where a file has become a directory.)
+//! The commit is built in a separate index, from HEAD and the run's paths. So the user's index stays unchanged until
+//! the commit is made, also if a hook refuses it. Then only the committed paths are updated in it. If posse dies
+//! between the two, the next call does the rest. (`git commit --only` requires new files in the user's index first, and
+//! fails where a file has become a directory.)
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -29,9 +29,9 @@ use posse_files::child::{self, ChildError, Leftovers};
 const ARCHIVE: Duration = Duration::from_secs(120);
 /// A larger file is compared by its size and time.
 const HASHED: u64 = 16 << 20;
-/// How often the user may commit at the same moment.
+/// Maximum retries if the user commits at the same moment.
 const TRIES: usize = 5;
-/// How many paths are named in a text.
+/// Maximum number of paths named in a text.
 const NAMED: usize = 10;
 
 /// Archives the OpenSpec change in this directory, if there is exactly one.
@@ -84,7 +84,8 @@ fn open_changes(disk: &Disk, directory: &Path) -> io::Result<Vec<std::ffi::OsStr
     Ok(names)
 }
 
-/// What is the user's own when a run begins, and what of the repository is not used; `None` outside of a repository.
+/// Returns the user's own changes at the start of a run, and logs which git settings are not used; `None` outside of a
+/// repository.
 pub(crate) async fn begin(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
     for what in git::begin(environment, directory).await? {
         tracing::warn!("not used by posse's git in {}: {what}", directory.display());
@@ -92,7 +93,7 @@ pub(crate) async fn begin(directory: &Path, environment: &Environment) -> Result
     snapshot(directory, environment).await
 }
 
-/// What is the user's own now; `None` outside of a repository. To be kept as long as the run.
+/// Returns the user's own changes now; `None` outside of a repository. Kept as long as the run.
 pub(crate) async fn snapshot(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
     match WorkTree::find_in(environment, directory).await? {
         Some(tree) => Ok(Some(snapshot_of(&tree).await?.0)),
@@ -140,7 +141,7 @@ pub(crate) struct Committed {
     pub(crate) step: Step,
     /// The last commit, if it got so far that this is known.
     pub(crate) head: Option<String>,
-    /// How everything stood before.
+    /// The status before the run.
     pub(crate) before: Status,
     /// The error, if it failed.
     pub(crate) error: Option<GitError>,
@@ -182,7 +183,7 @@ impl CommitRequest<'_> {
         }
     }
 
-    /// What was put aside is reported even if it takes several attempts.
+    /// Files that were put aside are reported even after several attempts.
     async fn attempt(&self, seen: Option<(Status, Draft)>, put_aside: &mut Vec<String>) -> Committed {
         let Self { tree, quarantine, .. } = self;
         let Some(before) = self.before.filter(|before| before.root == git_path(&tree.root)) else {
@@ -310,7 +311,7 @@ async fn put_all_aside(
             Err(error) => notes.push(format!("{path} looks like a slip; not committed, and not moved: {error}")),
         }
     }
-    // What the run has staged would be committed by the next one who commits.
+    // Changes the run staged would end up in the user's next commit.
     let staged = changes.iter().filter(|change| change.tracked && moved.contains(&change.path));
     tree.stage(None, [], staged.map(|change| &change.path)).await
 }
@@ -332,7 +333,7 @@ pub(crate) fn on_disk(root: &Path, path: &GitPath) -> PathBuf {
     root.join(OsStr::from_bytes(&path.0))
 }
 
-/// What a work tree has at a path.
+/// The kind of a work tree's entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeEntryKind {
     File,

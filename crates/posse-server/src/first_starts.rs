@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::run::lock;
 
-/// A home, as far as one agent is concerned: the agent, its version, and the variables that say where the home is.
+/// A home for one agent: the agent, its version, and the variables that locate the home.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AgentHome {
     pub(crate) provider: String,
@@ -47,7 +47,7 @@ mod tests {
         AgentHome { provider: "a".into(), version: None, variables: vec![Some(of.into()), None] }
     }
 
-    /// Starts that are told to the test, and end as the test wants.
+    /// Starts that the test observes and ends.
     struct Starts {
         starts: Arc<FirstStarts>,
         tell: mpsc::UnboundedSender<u32>,
@@ -73,7 +73,7 @@ mod tests {
             end
         }
 
-        /// Which ones have begun since, when everything that can go on has.
+        /// Returns the numbers of starts begun since, once all runnable tasks have run.
         async fn begun(&mut self) -> Vec<u32> {
             for _ in 0..100 {
                 tokio::task::yield_now().await;

@@ -1,8 +1,8 @@
 //! Runs of the loop. `posse_core::run` decides; the driver of runs drives them.
 //!
-//! After a crash of the daemon the runs that were active are resumed as far as that is possible without the environment of
-//! their agents, which is never stored: a run that must start an agent then stops, and says so. A run that stopped rests until
-//! somebody resumes it.
+//! After a crash of the daemon, active runs are resumed as far as possible without the environment of their agents,
+//! which is never stored. A run that must start an agent then stops and reports why. A stopped run waits until a user
+//! resumes it.
 
 mod claim;
 mod driver;
@@ -29,7 +29,7 @@ pub(crate) use files::RunFiles;
 pub(crate) type Loops = Supervisor<LoopWork>;
 type LoopLedger = RunLedger<LoopWork>;
 
-/// How many of the newest runs are searched for a terminal. Terminals end with their runs, or soon after.
+/// Number of newest runs that are searched for a terminal. Terminals end with their runs, or soon after.
 const RUNS_SEARCHED: usize = 100;
 
 /// Checks that all agents are installed: one error is better than five terminals that fail one by one. Other problems of a
@@ -68,8 +68,8 @@ impl Loops {
         self.create(app, spec, opened, context).await
     }
 
-    /// Resumes a run that rests; an active one is told that somebody is there. Answered when that is journaled: what is seen of
-    /// the run afterwards is not the stop that came before.
+    /// Resumes a stopped run; notifies an active one that a user is present. Returns once that is journaled, so that
+    /// later views do not show the earlier stop.
     pub(crate) async fn resume(
         &self,
         app: &App,
@@ -81,7 +81,7 @@ impl Loops {
         if self.hand_context(id, &context).await && self.tell(id, RunEvent::Came(caller).into()).await {
             return self.show(id).await;
         }
-        // What is no run of the loop is not there.
+        // Only runs of the loop can be found here.
         self.show(id).await?;
         let (ledger, seq) = self.load(id).await?;
         if ledger.machine.status().is_over() {

@@ -1,6 +1,5 @@
-//! Telling people who are not looking: over an ntfy server, a webhook, a command of theirs. Nothing waits for an answer and
-//! nothing fails because of one: what cannot be told within five seconds is a line in the log. What is worth a notice is
-//! decided elsewhere.
+//! Notifies absent users through an ntfy server, a webhook, or a command. Delivery blocks nothing and its failure fails
+//! nothing: after five seconds it is only logged. Other modules decide what is worth a notice.
 
 use std::collections::VecDeque;
 use std::process::Command;
@@ -95,14 +94,14 @@ impl Notifier {
     }
 }
 
-/// The same words are not told again so soon.
+/// The interval in which the same notice is not repeated.
 const SAME: Duration = Duration::from_secs(60);
-/// What was told in the last minute, the oldest first.
+/// The notices of the last minute, oldest first.
 #[derive(Default)]
 struct Recent(VecDeque<(Mono, Notifications, Notice)>);
 
 impl Recent {
-    /// Returns whether this was not told in the last minute. If so, it counts as told now.
+    /// Returns whether this notice was not sent in the last minute. If so, records it as sent now.
     fn is_new(&mut self, channels: &Notifications, notice: &Notice, now: Mono) -> bool {
         while self.0.front().is_some_and(|(at, ..)| *at + SAME <= now) {
             self.0.pop_front();
@@ -178,8 +177,8 @@ async fn command(channels: &Notifications, notice: &Notice) -> Result<(), Notify
     Err(NotifyError::Failed { status: ended.status, words: shortened(&words, TITLE) })
 }
 
-/// The request is made by a thread that nobody waits for: looking up a name cannot be broken off, and a daemon that stops
-/// must not wait for it.
+/// The request runs on a detached thread: a name lookup cannot be cancelled, and a stopping daemon must not wait for
+/// it.
 async fn post(address: &str, headers: Vec<(&'static str, String)>, body: Vec<u8>) -> Result<(), NotifyError> {
     let uri: Uri = address.parse().map_err(|_| NotifyError::Address)?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
@@ -189,7 +188,7 @@ async fn post(address: &str, headers: Vec<(&'static str, String)>, body: Vec<u8>
     let request = move || {
         let mut request = agent(&uri).post(uri);
         for (name, value) in headers {
-            // What is not ASCII goes as it is: ntfy reads UTF-8.
+            // Non-ASCII text is sent as it is: ntfy reads UTF-8.
             request = request.header(name, value.as_bytes());
         }
         drop(answer.send(request.send(&body[..]).map(|response| response.status())));
@@ -210,11 +209,11 @@ fn agent(uri: &Uri) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()
         .timeout_global(Some(PATIENCE))
         .http_status_as_error(false)
-        // A redirected POST arrives as a GET that says nothing.
+        // A redirected POST arrives as a GET without content.
         .max_redirects(0)
         .max_redirects_will_error(false)
         .tls_config(tls);
-    // What is on this machine is not behind a proxy.
+    // Loopback addresses bypass the proxy.
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()) {
         config = config.proxy(None);
@@ -222,7 +221,7 @@ fn agent(uri: &Uri) -> ureq::Agent {
     config.build().new_agent()
 }
 
-/// At most so many bytes, with an ellipsis where something is missing.
+/// Returns at most `most` bytes, with an ellipsis where text was cut.
 fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -104,7 +104,7 @@ impl Plans {
 
     /// Has a task tried again from the beginning.
     pub(crate) async fn retry(&self, app: &App, file: &str, task: &str) -> Result<(), SupervisorError> {
-        // While a run goes on, what is completed is being validated or merged.
+        // While a run is active, completed tasks are being validated or merged.
         let rests = |status, runs| match status {
             TaskStatus::InProgress | TaskStatus::Completed if runs => Err(SupervisorError::Busy(task.to_owned())),
             _ => Ok(()),
@@ -112,7 +112,7 @@ impl Plans {
         self.change(app, file, task, rests, |task| Event::Retry { task }).await
     }
 
-    /// Tells the run of a plan what a person wants. A run that is over keeps it in its journal, for the next one.
+    /// Sends a user's change to the run of a plan. A run that is over journals it for the next one.
     async fn change(
         &self,
         app: &App,
@@ -146,7 +146,7 @@ impl Plans {
         Ok(())
     }
 
-    /// A plan file, and the state of its tasks: as the last run left them, and as people have changed them since then.
+    /// Returns a plan file and the state of its tasks: as the last run left them, with later changes by users.
     pub(crate) async fn state_of_plan(&self, file: &str) -> Result<(Plan, State), SupervisorError> {
         let file = real_file(file).await?;
         let text = disk::at(&file, read).await?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::disk::Disk;
 
-/// The path itself, whatever links lead to it: one project or plan, one name.
+/// Resolves all links: one project or plan, one name.
 pub(crate) fn real_path(disk: &Disk, path: &Path) -> io::Result<String> {
     let real = disk.canonicalize(path)?.into_os_string().into_string();
     real.map_err(|path| io::Error::other(format!("{} is not valid UTF-8", path.display())))
@@ -22,7 +22,7 @@ pub(crate) fn make_directory(disk: &Disk, project: &Path, below: &Path) -> io::R
             Ok(found) if found.is_symlink() => return Err(is_link(&path)),
             Ok(_) => return Err(io::Error::other(format!("{} is not a directory; move it away", path.display()))),
             Err(_) => match disk.create_one_private_dir(&path) {
-                // Somebody else made it in between: as what, is looked at again.
+                // Another process created it in between; check its type again.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !disk.is_symlink(&path) => {}
                 made => made?,
             },

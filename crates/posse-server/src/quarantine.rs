@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::Disk;
 
-/// So many files of one name are put aside; then something else is wrong.
+/// Maximum number of files put aside under the same name; more indicate another problem.
 const MOST: usize = 1000;
 
-/// Moves a file or a link into a directory, there under the same relative path, or with a number after it. Says where.
+/// Moves a file or a link into a directory, under the same relative path, or with a number appended. Returns the new
+/// path.
 pub(crate) fn put_aside(disk: &Disk, root: &Path, relative: &Path, directory: &Path) -> io::Result<PathBuf> {
     let from = root.join(relative);
     let wanted = directory.join(relative);
@@ -37,7 +38,7 @@ pub(crate) fn move_to(disk: &Disk, from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The original goes when the copy is on the disk, and nobody has written to the original meanwhile.
+/// Removes the original once the copy is on the disk, unless another process has written to the original meanwhile.
 fn copy_and_remove(disk: &Disk, from: &Path, to: &Path) -> io::Result<()> {
     let kind = disk.symlink_metadata(from)?;
     if kind.is_symlink() {

@@ -1,5 +1,5 @@
-//! What the daemon remembers of a terminal: enough to show it, to find it again after a crash, and to say how
-//! it ended. Never the environment it was started with: that may hold secrets.
+//! The daemon's record of a terminal: enough to show it, to find it after a crash, and to report how it ended. The
+//! record never includes its environment, which may hold secrets.
 
 use posse_agents::start::Confirmed;
 use posse_core::ids::{Name, TerminalId};
@@ -15,11 +15,11 @@ pub(crate) struct Record {
     pub session: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
-    /// What the operator said when an agent was started.
+    /// The operator's confirmation when an agent was started.
     pub confirmed: Option<Confirmed>,
     pub directory: String,
     pub command: Vec<String>,
-    /// The size it was started with, and has again when nobody is attached.
+    /// The initial size, restored when no client is attached.
     pub size: Size,
     pub created: Wall,
     pub last_active: Wall,

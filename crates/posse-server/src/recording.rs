@@ -1,9 +1,9 @@
 //! Recording what terminals print: a queue for all pumps, and one thread that writes.
 //!
-//! A pump never waits for the disk. It puts what it has into the queue, and if there is no room it leaves things out until
-//! the thread has taken what is there; then it is asked for a picture of its screen, and goes on from that. The same
-//! picture begins a new file, and goes on with an old one after a restart. So a recording may have gaps, which are
-//! marked, but what follows a gap is right.
+//! A pump never waits for the disk. It puts output into the queue. If the queue is full, the pump drops output until
+//! the thread has drained it; then the thread requests a picture of the screen, and recording resumes from there. The
+//! same picture begins a new file, and resumes an old one after a restart. So recordings may have gaps, which are
+//! marked, but the output after a gap is right.
 //!
 //! The thread sleeps until there is something, then lets more come for a moment: many terminals that print all the time
 //! wake it four times a second, and those that do not print never.
@@ -29,7 +29,7 @@ use writer::Writer;
 pub(crate) const SETTING: &str = "recordings";
 /// The time in which the thread collects items before it writes. A crash loses this much of a recording.
 const DELAY: Duration = Duration::from_millis(250);
-/// The maximum number of bytes that wait for one terminal. More than this in `DELAY` is a flood that nobody reads.
+/// Maximum number of queued bytes for one terminal. More than this in `DELAY` is unreadable anyway.
 const OF_ONE: usize = 1 << 20;
 const OF_ALL: usize = 16 << 20;
 
@@ -93,7 +93,7 @@ impl Shared {
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Word {
-    /// A picture of this terminal's screen is needed to go on.
+    /// Recording needs a picture of this terminal's screen to resume.
     PictureWanted(TerminalId),
     /// A file was finished: there may be too much of them.
     Grown,
@@ -233,14 +233,14 @@ impl Tape {
         }
     }
 
-    /// Goes on from this screen.
+    /// Resumes from this screen.
     pub(crate) fn picture(&mut self, size: Size, bytes: Vec<u8>) {
         let lost = if let State::Behind(lost) = self.state { lost } else { 0 };
         let taken = self.recorder.push(self.id, What::Picture { size, bytes, lost });
         self.state = if taken { State::Following } else { State::Behind(lost) };
     }
 
-    /// There is something to go on with, should the screen change without output.
+    /// Reports whether recording can continue if the screen changes without output.
     pub(crate) fn is_started(&self) -> bool {
         !matches!(self.state, State::Blank)
     }

@@ -14,7 +14,7 @@ use crate::record::Record;
 
 /// Ended terminals and events are kept this long.
 pub(crate) const AGE: Duration = Duration::from_secs(14 * 24 * 3600);
-/// The most events kept, whatever their age: about 50 MB of them.
+/// Maximum number of events kept, regardless of age: about 50 MB.
 pub(crate) const EVENTS: i64 = 200_000;
 pub(crate) const ROUND: u64 = 10_000;
 /// The maximum size of the log file, and the size of its end that is kept.
@@ -23,7 +23,7 @@ const LOG_KEPT: u64 = 1 << 20;
 
 pub(crate) const RECORDINGS: u64 = 1 << 30;
 
-/// Ended terminals nobody has looked after for too long.
+/// Returns ended terminals that were not viewed for too long.
 pub(crate) fn expired<'a>(records: impl Iterator<Item = &'a Record>, now: Wall) -> Vec<TerminalId> {
     let oldest = now.0 - AGE.as_millis() as i64;
     records.filter(|r| r.exit.is_some() && r.last_active.0 < oldest).map(|r| r.id).collect()
@@ -44,14 +44,13 @@ pub(crate) fn tidy_files(disk: &Disk, directory: &Path, known: &BTreeSet<Termina
 struct Recording {
     path: PathBuf,
     id: Option<TerminalId>,
-    /// Put aside; another one goes on from there.
+    /// An older part of a recording that continues in another file.
     older: bool,
     bytes: u64,
     modified: SystemTime,
 }
 
-/// Removes recordings of terminals that are not there any more, and the oldest if there is too much of them. What is
-/// known was so at that time.
+/// Removes recordings of removed terminals, and the oldest ones above the size limit. `known` was current at `as_of`.
 pub(crate) fn tidy_recordings(
     disk: &Disk,
     directory: &Path,
@@ -78,8 +77,8 @@ pub(crate) fn tidy_recordings(
     Ok(())
 }
 
-/// Which of them go: those of nobody; then, as long as there is too much, the oldest of ended terminals; then what
-/// running ones have put aside. What is being written stays.
+/// Selects recordings to remove: first those of removed terminals, then the oldest of ended terminals, then older parts
+/// of running ones, until the size fits. Files being written stay.
 fn surplus(
     mut files: Vec<Recording>,
     known: &BTreeSet<TerminalId>,
@@ -101,8 +100,7 @@ fn surplus(
     gone
 }
 
-/// Empties a log that has become too large, keeping its end in a second file. Whoever appends to it goes on at its
-/// new end.
+/// Empties a log that has become too large, keeping its end in a second file. Writers continue at its new end.
 pub(crate) fn tidy_log(disk: &Disk, path: &Path) -> io::Result<()> {
     let mut file = disk.open(path, File::options().read(true).write(true))?;
     let length = file.metadata()?.len();

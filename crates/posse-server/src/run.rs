@@ -1,10 +1,10 @@
 //! Runs of loops, plans and backlogs. The machines in `posse-core` decide; this module drives them.
 //!
-//! A run is its journal. While it is active one driver serves it: the driver journals each input, hands it to the machine and
-//! starts the effects that come back. Executors carry the effects out in tasks of their own and answer with inputs. After a
-//! crash of the daemon every active run is resumed: its sessions go on under the keeper, and outstanding effects are started
-//! again. The environment of sessions is never stored: a run that must start a session waits, or stops, until a client provides
-//! one.
+//! A run is its journal. While a run is active, one driver serves it: the driver journals each input, hands it to the
+//! machine and starts the resulting effects. Executors carry out the effects in separate tasks and answer with inputs.
+//! After a crash of the daemon every active run is resumed: its sessions continue under the keeper, and outstanding
+//! effects are restarted. The environment of sessions is never stored. A run that must start a session waits, or stops,
+//! until a client provides one.
 //!
 //! [`Workflow`] is the interface to the kinds of runs.
 

@@ -86,9 +86,9 @@ pub(crate) enum Change {
     Journal(Box<JournalEntry>),
     /// Removes a run and its journal. What its sessions used stays: budgets are sums over it.
     DropRun(RunId),
-    /// An entry of the audit. What is committed with it is on the disk when it is told.
+    /// An audit entry. Writes committed with it are on disk before it is reported.
     Audit(Box<Note>),
-    /// Events before this time go, and all but so many of the newest.
+    /// Removes events before this time, and all but the newest.
     Trim {
         before: i64,
         keep: i64,
@@ -102,7 +102,7 @@ pub(crate) struct Found {
     /// Input that was sent, and whether it is known to have arrived.
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
     pub(crate) runs: Vec<(RunKind, RunId)>,
-    /// Answers to dialogs of which nobody knows what became.
+    /// Answers to dialogs whose result is unknown.
     pub(crate) unfinished: Vec<Entry>,
 }
 

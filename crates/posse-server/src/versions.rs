@@ -11,14 +11,14 @@ use posse_files::versions::{self, ask};
 use crate::disk::{self, Disk};
 use crate::run::lock;
 
-/// What programs said, as long as their files are the same.
+/// Reported versions of programs, cached while their files are unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
     known: Mutex<BTreeMap<PathBuf, (SystemTime, Version)>>,
 }
 
 impl Versions {
-    /// The version of this program, found and started as in this environment. `None`: nobody knows.
+    /// Returns the version of this program, found and started in this environment. `None`: unknown.
     pub(crate) async fn find(&self, program: &str, environment: &BTreeMap<String, String>) -> Option<Version> {
         let (program, search) = (program.to_owned(), environment.get("PATH")?.clone());
         let find = move |disk: &Disk| {

@@ -1,9 +1,9 @@
 //! Watches files and directories, with one `notify` watcher for the whole daemon.
 //!
-//! A hint says where to look, never what is there: the kernel drops events when its queue overflows. So a subscriber is
-//! asked to scan when its watch begins, when a directory on the way to its path comes or goes, and after an overflow.
-//! A path may be watched before its directory exists: then the nearest directory above it is watched. Paths that cannot
-//! be watched at all are scanned every minute.
+//! A hint names a path to scan, not its content: the kernel drops events when its queue overflows. So a subscriber is
+//! asked to scan when its watch begins, when a directory on its path is created or removed, and after an overflow. A
+//! path may be watched before its directory exists: then the nearest directory above it is watched. Paths that cannot
+//! be watched are scanned every minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::disk::{self, Disk};
 
-/// How often paths that cannot be watched are scanned (spec §14.1).
+/// The scan interval for paths that cannot be watched (spec §14.1).
 const FALLBACK_SCAN: Duration = Duration::from_secs(60);
-/// How often the nearest directory is looked for while directories come and go. After that the fallback takes over.
+/// Maximum attempts to find the nearest directory while directories change. After that the fallback takes over.
 const PLACE_ATTEMPTS: u32 = 8;
 
 /// The interval at which a file that is about to go is looked at.
@@ -88,8 +88,8 @@ impl WatchedFiles {
         Self { messages, numbers: Arc::default() }
     }
 
-    /// Calls `tell` on the watcher's thread, which may wait for the disk: at once with [`FileHint::Scan`], and whenever the
-    /// path may have changed.
+    /// Calls `tell` on the watcher's thread, which may block on the disk: at once with [`FileHint::Scan`], and whenever
+    /// the path may have changed.
     pub(crate) fn watch(
         &self,
         path: &Path,
@@ -114,7 +114,7 @@ fn is_relevant(event: &Event) -> bool {
     match event.kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
         EventKind::Modify(ModifyKind::Metadata(_)) => false,
-        // A `To` and, if the source is watched, a `From` say the same.
+        // A `To` and, if the source is watched, a `From` report the same.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => false,
         _ => true,
     }
@@ -183,7 +183,7 @@ struct FileWatcher {
     kernel: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
     interests: BTreeMap<u64, FileInterest>,
-    /// When subscriptions without a watch are scanned next.
+    /// The next scan of subscriptions without a watch.
     retry_at: Option<Instant>,
 }
 

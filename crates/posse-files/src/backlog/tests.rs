@@ -80,7 +80,7 @@ fn edits_are_whole_and_hit_nobody() {
     let path = root.join("a.md");
     edit(DISK, &path, |text| set_status(text, Status::OnHold)).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "# X\n## Status: On Hold\n");
-    // Somebody writes to it while we think.
+    // Another process writes to the file in between.
     let mut once = std::cell::Cell::new(true);
     edit(DISK, &path, |text| {
         if once.replace(false) {

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PROBE: Duration = Duration::from_secs(1);
 /// The valid numbers of output bytes that survive the daemon.
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
-/// Rows of what it said before it ended: a message and where to look, not a whole backtrace.
+/// Maximum rows of output shown for an agent that exited: a message and a pointer, not a whole backtrace.
 const LAST_WORDS: usize = 5;
 
 /// The agent of a request.
@@ -197,7 +197,7 @@ async fn start_agent(app: &App, create: &Create, agent: &AgentStart, new: NewTer
         version: agent.version.as_ref().map(ToString::to_string),
         variables: start.first_alone.iter().map(|name| variable(name)).collect(),
     });
-    // Whoever does not wait for it cannot be told when others may follow.
+    // A client that does not wait cannot be notified when others may follow.
     let home = home.filter(|_| create.wait != Some(false));
     let created = async {
         if agent.provider.writes_events() {
@@ -232,7 +232,7 @@ fn start_unseen(why: &KeeperSilent) -> ApiError {
         .with_hint("`posse ls` has it; it goes on when the keeper does")
 }
 
-/// Waits until the keeper does not answer any more. No event says that a keeper was stopped.
+/// Waits until the keeper stops answering. No event reports that a keeper was stopped.
 async fn keeper_falls_silent(app: &App) -> KeeperSilent {
     loop {
         tokio::time::sleep(PROBE).await;

@@ -1,5 +1,5 @@
-//! Who may come in over TCP. On the unix socket the kernel says who it is; here a token does, and a browser that was
-//! talked into asking on somebody's behalf is turned away.
+//! Access control over TCP. On the unix socket the kernel identifies the client; here a token does. Requests that a
+//! browser was tricked into sending are rejected.
 
 use std::net::IpAddr;
 use std::path::Path;

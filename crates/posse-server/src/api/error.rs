@@ -22,7 +22,7 @@ pub(crate) trait ApiProblem: std::error::Error {
 
 /// Hints that several errors share.
 pub(crate) mod hint {
-    /// About a question that is in the way, whatever kind of question it is.
+    /// Applies to any kind of pending question.
     pub(crate) const ANSWERS: &str =
         "`posse show` says which of `posse approve`, `posse deny` and `posse answer` answers it";
     /// About a refusal that is due to where the request comes from.
@@ -112,7 +112,7 @@ impl From<QueryRejection> for ApiError {
     }
 }
 
-/// Errors that are of one kind, and say what to do themselves.
+/// Errors of a single kind, with their own hints.
 macro_rules! plain_problems {
     ($($error:ty => $kind:ident),+ $(,)?) => {
         $(impl ApiProblem for $error {

@@ -44,7 +44,7 @@ pub(super) async fn follow(
     let follower = Follower {
         live: app.events.subscribe(),
         database: app.paths.database(),
-        // A number from the future is of another database; waiting for it would be waiting for ever.
+        // A number from the future belongs to another database; waiting for it would never end.
         sent: last.map_or(newest, |last: i64| last.min(newest)),
         behind: true,
         over: false,
@@ -72,7 +72,7 @@ struct Follower {
     sent: i64,
     /// There may be events in the log that were not sent and will not come live.
     behind: bool,
-    /// The daemon has said that it leaves, and says nothing after that.
+    /// The daemon has announced its exit and sends nothing more.
     over: bool,
     ready: VecDeque<Arc<LogEvent>>,
 }

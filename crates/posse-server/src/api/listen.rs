@@ -1,4 +1,4 @@
-//! Listening on TCP: off until somebody asks for it, on this machine only, and again after a restart.
+//! Listening on TCP: off by default, local only, and restored after a restart.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -21,8 +21,8 @@ use crate::run::journal::Failed;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most clients that may be connected at once. Each costs memory, and none of ours needs hundreds.
 const CONNECTIONS: usize = 256;
-/// The most connections that have not sent an admissible request yet. Beyond that the oldest one is closed, so connections
-/// that say nothing never keep a client out.
+/// Maximum number of connections that have not sent an admissible request. Beyond that the oldest is closed, so silent
+/// connections never keep a client out.
 const STRANGERS: usize = 256;
 /// The setting that is remembered.
 pub(crate) const SETTING: &str = "listen";
@@ -65,7 +65,7 @@ struct Listening {
     closing: Option<watch::Sender<()>>,
 }
 
-/// One TCP connection. Its requests and the streams that came of them hold clones.
+/// A TCP connection. Its requests and their streams hold clones.
 #[derive(Clone)]
 pub(crate) struct Visitor(Arc<VisitorState>);
 
@@ -191,7 +191,7 @@ pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr
             app.listeners.close().await;
             listener
         }
-        // Held by ourselves, perhaps; if it is not, what works goes on working.
+        // Close our own listener only if it holds this address; otherwise it keeps working.
         Err(error) if error.kind() == ErrorKind::AddrInUse && app.listeners.is_at(place.address) => {
             app.listeners.close().await;
             TcpListener::bind(place.address).await?

@@ -57,7 +57,7 @@ pub(super) async fn begin(app: App, requester: Requester, body: LoopIn) -> Resul
     surely(async move { app.loops.begin(&app, spec, context).await }).await
 }
 
-/// A run that is known by its state file only. Whoever asks has told people what there is to be told of it.
+/// Imports a run that is known only by its state file. The caller has already notified the user.
 async fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) -> Result<Imported, ApiError> {
     let state = &StateFile { prompt: prompt.clone(), ..state.clone() };
     let (mut rounds, notes) = Rounds::from_state(state, rules);
@@ -79,7 +79,7 @@ async fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Pa
     Ok(Imported { rounds, terminals, in_flight })
 }
 
-/// Whether what is in the response file, or comes there, is the answer to this turn: it must not be older than the prompt.
+/// Reports whether a response file, present or expected, answers this turn: it must not be older than the prompt.
 async fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
     let Ok(dispatched) = in_flight.dispatched_at.parse::<jiff::Timestamp>() else { return false };
     let written = disk::at(RunFiles::response_in(directory, in_flight.key), Disk::metadata).await;
@@ -87,7 +87,7 @@ async fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
     written.map_or(true, |written| jiff::Timestamp::try_from(written).is_ok_and(|written| written >= dispatched))
 }
 
-/// Brings it to its end, also if whoever asked is gone by then: half of it would be a run that nobody drives.
+/// Runs to completion even if the requester disconnects: half of it would leave a run without a driver.
 pub(super) async fn surely(
     doing: impl Future<Output = Result<LoopView, SupervisorError>> + Send + 'static,
 ) -> Result<LoopView, ApiError> {

@@ -1,5 +1,5 @@
-//! Parameters, in the query or in a JSON body, whichever the client likes. If a request has both, a name may stand in one of
-//! them only, and parameters in the query are text.
+//! Parameters, in the query or in a JSON body. If a request has both, each name may appear in only one of them.
+//! Parameters in the query are text.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let uri = request.uri().clone();
-        // Told before it is sent: nobody wants to wait for what will be refused.
+        // Check the length before the body is sent, so that the client does not wait for a refusal.
         let length =
             request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > super::MAX_BODY) {

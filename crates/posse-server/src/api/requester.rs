@@ -67,9 +67,9 @@ impl Requester {
         if self.may_type(app).await { Ok(()) } else { Err(ApiError::from_terminal(what)) }
     }
 
-    /// Refuses a process in a terminal that begins a run without its sandbox (`unconfined` says so) or brings a configuration
-    /// of its own: the daemon reads the files itself and compares. Returns the project without links, and the commands to
-    /// which such a process is limited; `None` if the requester may bring any.
+    /// Refuses a process in a terminal that begins a run without its sandbox (`unconfined`) or with its own
+    /// configuration: the daemon reads the files itself and compares. Returns the resolved project path, and the
+    /// commands to which such a process is limited; `None` if the requester may bring any.
     pub(super) async fn may_begin(
         self,
         app: &App,
@@ -91,7 +91,7 @@ impl Requester {
             move |disk: &Disk| (disk.plan_layers(&paths, &project), ConfirmedCommands::load(disk, &paths, &project));
         let (found, confirmed) = disk::run(load).await;
         let mut found = found?.resolve(&[]);
-        // It says where the stop file is, and there is a flag for it.
+        // `state_dir` locates the stop file, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
         if found.config != brought.config {
             return Err(ApiError::from_terminal("begin a run with another configuration than that of its files"));

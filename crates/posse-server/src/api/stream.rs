@@ -130,7 +130,7 @@ impl Conversation {
         }
     }
 
-    /// Deals with what a follower says. `Some` when it makes no sense.
+    /// Handles a follower's message. Returns `Some` if the message is invalid.
     async fn received(&mut self, received: &Message, watcher: u64) -> Option<u16> {
         match received {
             Message::Binary(bytes) => {

@@ -282,7 +282,7 @@ pub(super) async fn deny(
 }
 
 /// Sends the reason of a refusal as a prompt, as soon as the agent takes one. A refusal ends the turn of most agents;
-/// others go on, or ask something else first.
+/// others continue, or ask something else first.
 async fn tell_reason(app: &App, id: TerminalId, reason: &str, events: &mut StatusEvents) -> Result<(), ApiError> {
     let writer = WriterId(crate::random().max(1));
     for sequence in 1.. {
@@ -396,7 +396,7 @@ pub(super) async fn resize(
 #[utoipa::path(post, path = "/terminals/{id}/exit", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "The program was asked to exit", body = Success)))]
 pub(super) async fn exit(State(app): State<App>, Id(id): Id<TerminalId>, _: Params<IgnoredAny>) -> Answer<Success> {
-    // A body is read although it says nothing: closing a connection with unread bytes takes the answer along.
+    // Read the body even if it is empty: closing a connection with unread bytes drops the answer.
     ask_to_leave(&app, id).await?;
     Ok(Json(Success { success: true }))
 }
@@ -406,7 +406,7 @@ pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiErr
     let pump = find(app, id).await?;
     let view = snapshot(app, id).await?;
     if view.record.provider == SHELL {
-        // A shell is asked in its own words: it may want to say something first.
+        // A shell gets an exit command: it may have output first.
         let (writer, bytes, expect) = (WriterId(crate::random().max(1)), b"exit\r".to_vec(), None);
         let asked = pump.ask(|reply| {
             let origin = InputOrigin::Request(reply);

@@ -1,11 +1,11 @@
-//! Who can be given a task, as planners are told.
+//! The agents that can be given a task, as listed for planners.
 
 use std::collections::BTreeMap;
 
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_api::AutoSpec;
 
-/// Everybody who can be given a task: name and description.
+/// Returns the name and description of every agent that can be given a task.
 pub(super) fn catalogue(spec: &AutoSpec) -> Vec<(String, String)> {
     let own = spec.agents.iter().filter_map(|(name, text)| {
         let agent = AgentFile::parse(name, text).ok()?;

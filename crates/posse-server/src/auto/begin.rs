@@ -1,4 +1,4 @@
-//! How a pipeline begins: what was asked for, made sure of before anything is written.
+//! The start of a pipeline: the request, and checks before anything is written.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::run::LaunchContext;
 use crate::run::SupervisorError;
 use posse_files::providers::prompt_templates;
 
-/// How long a daemon before us may take to be gone for good.
+/// The time a previous daemon may take to exit completely.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn project(directory: &Path) -> Result<String, SupervisorError> {
@@ -108,8 +108,8 @@ fn inside(path: &str) -> Result<(), SupervisorError> {
     }
 }
 
-/// The branch in which results are gathered, and the one whose backlog it is, for as long as the pipeline goes on and
-/// whatever is checked out meanwhile.
+/// Sets the branch that gathers results and the branch of the backlog. Both stay the same for the whole pipeline, even
+/// if another branch is checked out.
 pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), SupervisorError> {
     git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(SupervisorError::wrong)?;
     let worktrees = Worktrees::open(worktrees_params(spec, state, None)).await?;
@@ -127,7 +127,7 @@ pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), Su
     Ok(())
 }
 
-/// Nobody else works here as long as this lives, also not under another home.
+/// An exclusive lock on the project, also across homes, held until dropped.
 pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lock, SupervisorError> {
     let (directory, state) = (directory.to_owned(), state.to_owned());
     let purpose = format!("a pipeline of the posse in {}", home.display());

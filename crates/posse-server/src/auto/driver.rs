@@ -39,7 +39,7 @@ pub(crate) struct BacklogLocal {
     /// No other pipeline works in this project.
     _lock: Lock,
     watches: Vec<FileWatch>,
-    /// When the next scan is due because something has changed, and when the last one began.
+    /// The time of the next scan after a change, and the start of the last one.
     look: Option<Instant>,
     looked_at: Instant,
     /// The number of scans so far.

@@ -73,7 +73,7 @@ impl Executor<BacklogWork> {
         }
     }
 
-    /// What needs no session, and the checkout.
+    /// Performs effects that need no session, and those on the checkout.
     async fn perform_on(
         &self,
         disk: &Disk,
@@ -131,7 +131,7 @@ impl Executor<BacklogWork> {
         }
     }
 
-    /// Why nothing may be read or written in the checkout now, if so.
+    /// Returns why the checkout must not be read or written now, if so.
     async fn away(&self) -> Option<String> {
         why_away(Path::new(&self.spec.directory), self.spec.home.as_deref()).await
     }
@@ -168,7 +168,7 @@ impl Executor<BacklogWork> {
         }
     }
 
-    /// The item as a session is asked about it: as it was when the session was begun, whatever has happened to the checkout since.
+    /// Returns the item as it was when the session was begun, whatever has happened to the checkout since.
     async fn subject_of(&self, id: &StepId, candidate: &Candidate) -> Result<Subject, StepError> {
         let (doing, id, candidate) = (self.clone(), id.clone(), candidate.clone());
         disk::run(move |disk| doing.subject_on(disk, &id, &candidate)).await
@@ -293,8 +293,8 @@ impl Executor<BacklogWork> {
         Ok(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: Some(judgement), usage: over.usage() })
     }
 
-    /// Runs a session to its end, or resumes it, and says what came of it. `writes`: what it has to write in its work tree, in
-    /// full. One that writes nothing reports in its last words.
+    /// Runs a session to its end, or resumes it, and returns its result. `writes`: the file it must write in its work
+    /// tree, by its full path. A session without one reports in its last message.
     #[allow(clippy::too_many_arguments)] // All of it is one session.
     async fn session(
         &self,
@@ -314,7 +314,7 @@ impl Executor<BacklogWork> {
         let prepare = move |disk: &Disk| {
             // The project's own agent of that name, else ours.
             let role = agent(&spec.agents, work.agent())?;
-            // By the name of the work, not by what the agent's file says: a project's own planner may not do more than ours.
+            // By the kind of work, not the agent's file: a project's own planner gets no more permissions than ours.
             let profile = spec.policy().grant_work(work.agent(), &role)?;
             let report = ReportPlace::make(disk, &files)?;
             let outline = SessionOutline {

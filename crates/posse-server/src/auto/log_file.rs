@@ -1,5 +1,5 @@
-//! What a pipeline tells, a line each, in files for other programs: `pipeline.log`, and one for each item beside its files. Only
-//! for reading: what counts is the journal.
+//! Logs of a pipeline for other programs, one line per event: `pipeline.log`, and a file for each item beside its
+//! files. They are write-only: the journal is authoritative.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn line(at: Wall, what: NoticeKind, level: Level, item: Option<&Slug>, text: &st
 
 fn write(disk: &Disk, file: &Path, line: &str) -> io::Result<()> {
     disk.create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
-    // One write: whoever reads it meanwhile gets whole lines.
+    // One write, so that concurrent readers get whole lines.
     disk.append(file, line.as_bytes())
 }
 

@@ -1,8 +1,8 @@
-//! Where planners and verifiers work, and how a plan and its design get from there to where they belong.
+//! Work trees of planners and verifiers, and the transfer of a plan and its design to the project.
 //!
-//! Every session has a work tree of its own, so that what it leaves behind is nobody's but its own. Of what a planner leaves
-//! only the plan and the design are taken, and only if the plan is valid: the design comes into the branch like the work of a
-//! task, the plan to where the project keeps its plans.
+//! Every session has its own work tree, so its leftovers affect no other session. Only the plan and the design are
+//! taken from a planner, and only if the plan is valid. The design is merged into the branch like the work of a task;
+//! the plan goes to the project's plan directory.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ use crate::quarantine::put_aside;
 use crate::run::StepError;
 use crate::sha256;
 
-/// What a session is for, and what its work tree is called by.
+/// The purpose of a session, which also names its work tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     Plan,
@@ -109,17 +109,17 @@ pub(super) async fn remove_empty(worktrees: &Worktrees) {
     }
 }
 
-/// Where the design of an item's plan goes, within the project. The day is the one on which the item was begun.
+/// Returns the project path for the design of an item's plan. The date is the day on which the item was begun.
 pub(super) fn design_path(spec: &AutoSpec, item: &Slug, begun: jiff::Timestamp) -> String {
     format!("{}/{}-{item}-design.md", spec.config.design_dir, begun.strftime("%F"))
 }
 
-/// Where the planner writes its plan, within its work tree.
+/// Returns the path of the planner's plan within its work tree.
 pub(super) fn plan_path(spec: &AutoSpec, item: &Slug) -> String {
     format!("{}/{item}.yaml", spec.config.plans_dir)
 }
 
-/// What is known about the plan of an item that is there.
+/// Returns the facts about an item's existing plan.
 pub(super) fn existing(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<PlanFound, StepError> {
     let file = plan_file(spec, item);
     let text = match disk.read_text(&file) {

@@ -31,7 +31,7 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
             priority: item.priority,
             title: item.title.clone(),
             hash: item.hash.clone(),
-            // What is done only has to leave the backlog, whatever its status says.
+            // A finished item only has to leave the backlog, regardless of its status.
             held: held.remove(&item.slug).flatten().filter(|_| !archived),
             archived,
             asks: asks(disk, &plan_file(spec, &item.slug)),
@@ -62,7 +62,7 @@ pub(super) fn plan_file(spec: &AutoSpec, item: &Slug) -> PathBuf {
     Path::new(&spec.directory).join(&spec.config.plans_dir).join(format!("{item}.yaml"))
 }
 
-/// Whether a task of this plan waits to be told something.
+/// Reports whether a task of this plan waits for an answer.
 fn asks(disk: &Disk, file: &Path) -> bool {
     let plan = disk.read_text(file).ok().and_then(|text| Plan::read(&file.to_string_lossy(), &text).ok());
     plan.is_some_and(|(plan, _)| plan.tasks().any(|task| task.record.status == TaskStatus::Suspended))

@@ -47,7 +47,7 @@ pub(super) async fn watch(
             send(&signals, BacklogChange::Backlog);
         }));
     }
-    // Where git records what is checked out.
+    // The file in which git records the current branch.
     if let Some(tree) = WorkTree::find(&project).await.ok().flatten() {
         watches.push(files.watch(&tree.directory, WatchScope::Directory, move |_, hint| {
             let matters = match hint {

@@ -1,8 +1,8 @@
 //! The end of an item: its outcome is written into it, it is moved to where it belongs, and exactly that is committed.
 //!
-//! Each step is decided from what is on disk and in git, so after a crash the next call does the rest, and a call too many does
-//! nothing. The run that is named in the outcome tells which item was archived by posse. The user's index and files are left
-//! alone, but for the item itself.
+//! Each step is decided from the state on disk and in git. After a crash the next call does the rest, and a redundant
+//! call does nothing. The run named in the outcome identifies items that posse archived. The user's index and files are
+//! left alone, except for the item itself.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::disk::Disk;
 use crate::git::{GitError, WorkTree};
 use crate::quarantine::move_to;
 
-/// How many items of one name can lie in the archive; then something else is wrong.
+/// Maximum number of archived items with the same name; more indicate another problem.
 const MOST: u32 = 100;
 
 /// An item, and the project it belongs to.
@@ -46,7 +46,7 @@ pub(crate) struct ArchiveRequest<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// Where the item is now, within the project.
+    /// The item's current path within the project.
     pub(crate) path: String,
     /// `None`: there was nothing to commit, or no repository.
     pub(crate) commit: Option<String>,
@@ -72,7 +72,7 @@ pub(crate) enum ArchiveError {
     Git(#[from] GitError),
 }
 
-/// Archives an item, or gives it up: its outcome says which.
+/// Archives an item as done or abandoned, depending on its outcome.
 pub(crate) async fn archive(disk: &Disk, request: &ArchiveRequest<'_>) -> Result<Done, ArchiveError> {
     let ArchiveRequest { place, block, .. } = request;
     let tree = place.ready().await?;
@@ -117,7 +117,7 @@ fn failed(path: &str) -> impl Fn(io::Error) -> ArchiveError {
 }
 
 impl ArchiveRequest<'_> {
-    /// Where the item may go: under its own name, or with a number after it if that is taken by another.
+    /// Returns possible destinations: the item's own name, or the name with a number if it is taken.
     fn destinations(&self) -> impl Iterator<Item = String> {
         let shelf = if self.block.outcome.is_success() { Shelf::Completed } else { Shelf::Failed };
         let directory = self.place.shelves.archive(self.place.kind, shelf);
@@ -128,7 +128,7 @@ impl ArchiveRequest<'_> {
         })
     }
 
-    /// Where it lies in the archive already: put there by this run, or before, with the same words and the same outcome.
+    /// Returns the item's path in the archive, if this or an earlier run put it there with the same text and outcome.
     fn placed(&self, disk: &Disk) -> Result<Option<String>, ArchiveError> {
         for path in self.destinations() {
             if !disk.exists(&self.place.project.join(&path)) {
@@ -192,14 +192,14 @@ impl ItemPlace<'_> {
         read(self.slug, self.kind, path, &text).ok().map(|(item, _)| item)
     }
 
-    /// Whether the item is in the archive as done, too, with the same words. Then it only has to leave the backlog.
+    /// Reports whether the archive has the item as done, with the same text. Then it only has to leave the backlog.
     pub(crate) fn is_archived(&self, disk: &Disk) -> bool {
         let path = format!("{}/{}", self.shelves.archive(self.kind, Shelf::Completed), self.slug.file_name());
         self.item(disk, &path).is_some_and(|there| there.status.is_some_and(Status::is_done))
             && self.is_archived_as(disk, &path)
     }
 
-    /// Whether nothing is lost if the item in the backlog goes and this archived one stays.
+    /// Reports whether the archived copy makes the item in the backlog redundant.
     fn is_archived_as(&self, disk: &Disk, path: &str) -> bool {
         let items = self.item(disk, self.source).zip(self.item(disk, path));
         let same =

@@ -19,7 +19,7 @@ const TEXT: &str = "# Foo\n\n## Status: Open\n\n## Summary\nIt is broken.\n";
 const TARGET: &str = "docs/completed-backlog/defects/7-foo.md";
 const REPORT: &str = "docs/completed-backlog/defects/7-foo.report.md";
 
-/// How far a call came that was killed.
+/// The last step completed before a kill.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Step {
     OutcomeWritten,
@@ -79,7 +79,7 @@ async fn archive_in(root: &Path, block: &OutcomeBlock) -> Result<Done, ArchiveEr
     archive(DISK, &ArchiveRequest { place: place(root, &shelves, &slug), block, report: &report }).await
 }
 
-/// What a call leaves that was killed after this step.
+/// Leaves the state of a call that was killed after this step.
 async fn killed_after(step: Step, repo: &TestRepo, block: &OutcomeBlock) {
     let index = repo.index();
     edit(DISK, &repo.root.join(SOURCE), |text| set_outcome(text, Kind::Defect, block)).unwrap();
@@ -162,7 +162,7 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
     }
     assert_eq!(commits(&repo), before + 4, "two by hand, two by us");
     assert_eq!(users(&repo), theirs);
-    // Whoever looks at the backlog sees that it only has to go.
+    // A scan of the backlog shows that the item only has to be removed.
     let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
     let returned = || place(&repo.root, &shelves, &slug).is_archived(DISK);
     repo.commit(SOURCE, TEXT);
@@ -200,7 +200,7 @@ async fn item_that_was_given_up_goes_to_the_failed_backlog() {
     }
 }
 
-/// Somebody has checked something else out: not a byte is changed there, and no commit goes onto that branch.
+/// If another branch is checked out, no byte changes there, and no commit goes onto that branch.
 #[tokio::test]
 async fn another_branch_gets_nothing() {
     let repo = repo();
@@ -315,7 +315,7 @@ fn commit_that_nobody_waits_for_keeps_its_index() {
     assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count(), files + 1);
 }
 
-/// How the user has the item.
+/// The state of the item in the user's checkout.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     Committed,

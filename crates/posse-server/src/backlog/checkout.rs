@@ -1,11 +1,12 @@
-//! Whether the user's checkout is the one that a backlog belongs to: its branch is checked out, and nothing is half done there.
-//! Otherwise nothing is read from it or written to it: it would be another backlog, and a commit would go onto another branch.
+//! Checks that the user's checkout is the one a backlog belongs to: its branch is checked out, and no operation is in
+//! progress. Otherwise nothing is read or written: it would be another backlog, and a commit would go onto another
+//! branch.
 
 use std::path::Path;
 
 use crate::git::{GitError, WorkTree};
 
-/// Why not, and what to do about it. `home` is the branch of the backlog, if it has one.
+/// Returns the obstacle and its remedy. `home` is the branch of the backlog, if it has one.
 pub(crate) async fn away(tree: &WorkTree, home: Option<&str>) -> Result<Option<String>, GitError> {
     let root = tree.root.display();
     if let Some(what) = tree.under_way().await {

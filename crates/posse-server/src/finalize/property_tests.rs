@@ -1,5 +1,5 @@
-//! Whatever the user has left lying about and whatever the run did: no uncommitted line is lost, and the user's index is as
-//! it was, but for what was committed.
+//! Whatever the user left uncommitted and whatever the run did, no uncommitted line is lost. The user's index changes
+//! only for committed paths.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ fn acts(most: usize) -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 0..most)
 }
 
-/// What cannot be done is not done.
+/// Skips acts that are impossible.
 fn play(repo: &TestRepo, acts: &[Act]) {
     for act in acts {
         match act {

@@ -26,7 +26,7 @@ impl TestRepo {
         assert_eq!(self.committed(), expected);
     }
 
-    /// What the last commit changed, with a letter in front.
+    /// Returns the paths the last commit changed, each prefixed with a letter.
     fn committed(&self) -> Vec<String> {
         let said =
             self.git(&["diff-tree", "--root", "-r", "-z", "--no-commit-id", "--no-renames", "--name-status", "HEAD"]);
@@ -123,7 +123,7 @@ async fn what_was_ignored_before_the_run_is_not_committed() {
     assert!(text(&step).ends_with("ignored them before the run: .env, d/y.log, target/deep/out, target/new, x.log"));
 }
 
-/// From the moment a commit begins, git itself sees to it that nobody's commit is taken back.
+/// Once a commit begins, git itself ensures that no other commit is lost.
 #[tokio::test]
 async fn a_commit_of_somebody_else_is_not_taken_back() {
     let repo = TestRepo::new();

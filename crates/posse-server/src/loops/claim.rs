@@ -11,7 +11,7 @@ use crate::project_files::make_room;
 use posse_core::run::Spec;
 use posse_term::lock::{self, Holder, Lock, LockError};
 
-/// How long the daemon before us may take to be gone for good.
+/// The time a previous daemon may take to exit completely.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]

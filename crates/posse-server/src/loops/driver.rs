@@ -1,8 +1,8 @@
 //! A run of the loop, for the driver of runs.
 //!
-//! `send_and_wait` of the spec is a turn of this loop: `TurnEffect::Send` (`send_input`), then what the terminal says
-//! (`get_status`: the pump pushes each change of it) and what happens to the file (`wait_for_response_file`) until the
-//! machine has its answer, or `get_last_output` where the run allows that.
+//! `send_and_wait` of the spec is a turn of this loop. `TurnEffect::Send` (`send_input`) comes first. Then the
+//! terminal's status (`get_status`, pushed by the pump) and the response file (`wait_for_response_file`) feed the
+//! machine until it has its answer. Where the run allows that, `get_last_output` supplies it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,12 +130,12 @@ impl Workflow for LoopWork {
         Self::happened(RunEvent::Said { level, text }.into())
     }
 
-    /// No entry says that nothing follows.
+    /// A closed run has no entry for that.
     fn closed(_: Option<String>) -> LoopEntry {
         Self::said(Level::Detail, None, String::new())
     }
 
-    /// Answers have to arrive as they are. Of a screen nobody needs a secret.
+    /// Answers must arrive unmasked. Secrets on a screen are not needed.
     fn is_by_a_person(input: &Input) -> bool {
         !matches!(input.event, RunEvent::Status { .. })
     }
@@ -177,7 +177,7 @@ impl Workflow for LoopWork {
                 let (alive, adopted) = driver.living().await;
                 RunEvent::Go { alive, adopted, caller: driver.local.caller }
             }
-            // Somebody else uses the files of a run that was active when the last daemon ended. They are theirs now.
+            // Another run now uses the files of a run that was active when the last daemon ended.
             Err(error) => RunEvent::NotResumed { why: error.to_string() },
         };
         let effects = driver.apply(go.into()).await;
@@ -267,7 +267,7 @@ impl Driver {
         self.look_at_terminal().await
     }
 
-    /// Tells the machine what the watched terminal is now.
+    /// Sends the machine the current state of the watched terminal.
     async fn look_at_terminal(&mut self) -> Effects<LoopWork> {
         let Some((terminal, observed)) = &mut self.local.watched else {
             return self.of_turn(turn::Event::Gone("it was deleted".into())).await;
@@ -290,7 +290,7 @@ impl Driver {
         Ok(effects)
     }
 
-    /// Which of the run's terminals live, and those that were being started when the last daemon ended.
+    /// Returns the run's live terminals, and those that were being started when the last daemon ended.
     async fn living(&self) -> (BTreeSet<TerminalId>, BTreeMap<Role, TerminalId>) {
         let run = &self.ledger.machine;
         let mut alive = BTreeSet::new();

@@ -27,14 +27,14 @@ use crate::pump::{self, Answerer, InputError, Observation, PumpHandle, TextPart}
 use crate::run::executor::Signal;
 use crate::run::{Executor, LaunchContext};
 
-/// A turn's prompt and its reminders are numbered together: so many of them there may be.
+/// Maximum number of messages in a turn: a prompt and its reminders are numbered together.
 const MESSAGES_PER_TURN: u64 = 1000;
-/// How long agents that were being started when posse died may take until they are ready. The real ones need a few seconds.
+/// Timeout for agents that were being started when posse died. Real agents need a few seconds.
 pub(super) const GETTING_READY: Duration = Duration::from_secs(15);
-/// How long agents that are asked to leave are waited for: as long as a person waits for a command that stops.
+/// Timeout for agents that are asked to exit: as long as a user waits for a command that stops.
 const LEAVING: Duration = Duration::from_secs(3);
-/// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
-/// tens of milliseconds. And how often it is looked at.
+/// The time without output after which a terminal counts as having taken no input, and the polling interval. A busy
+/// machine delays an echo by some tens of milliseconds.
 const TRACES_QUIET: Duration = Duration::from_millis(400);
 const TRACES_LOOKS: u32 = 20;
 
@@ -170,7 +170,7 @@ impl Executor<LoopWork> {
                 Ok(terminal.id)
             }
             Err(error) => {
-                // If the run has stopped meanwhile, whoever goes on with it may have taken it over.
+                // If the run has stopped meanwhile, its next driver may have taken it over.
                 let started = matches!(
                     error.kind(),
                     ProblemKind::StartTimeout | ProblemKind::StartFailed | ProblemKind::NameTaken | ProblemKind::Ended
@@ -240,8 +240,8 @@ impl Executor<LoopWork> {
             return Sent::Taken;
         }
         let since = turn.dispatching.unwrap_or(turn.begun);
-        // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
-        // nothing came of the prompt is believed of a terminal only that has printed nothing in between.
+        // Keys may have been in flight when posse died, and an agent shows their effect with a delay. So the prompt
+        // counts as lost only if the terminal has printed nothing in between.
         let Some(pump) = find(self.app(), turn.terminal).await else { return gone() };
         let Some(observed) = pump.ask(pump::PumpCommand::Observe).await else { return gone() };
         let mut before = None;
@@ -266,7 +266,7 @@ impl Executor<LoopWork> {
         for terminal in terminals {
             let app = self.app().clone();
             asking.spawn(async move {
-                // Who is gone already need not be asked.
+                // An agent that has exited need not be asked.
                 let _ = terminals::ask_to_leave(&app, terminal).await;
             });
         }
@@ -283,7 +283,7 @@ impl Executor<LoopWork> {
         self.app().notifier.tell(&self.spec.config.notifications, notice);
     }
 
-    /// What is the user's own in the project, before any agent has touched it.
+    /// Records the user's own changes in the project, before any agent has touched it.
     async fn snapshot(&self) -> Option<Snapshot> {
         finalize::begin(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
             tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
@@ -320,7 +320,7 @@ fn why_not_started(error: &ApiError) -> String {
     if error.kind() == ProblemKind::StartTimeout { error.to_string() } else { error.in_full() }
 }
 
-/// Who types for a run. No person and no other run has this number: their upper half is never this one.
+/// The writer id of a run. No person and no other run has it: their upper half always differs.
 fn writer(run: RunId) -> WriterId {
     WriterId(0x706f_7373_0000_0000 | u64::from(run.bits()))
 }
@@ -337,17 +337,17 @@ async fn find(app: &App, terminal: TerminalId) -> Option<PumpHandle> {
     app.ask(|reply| hub::HubCommand::Find(terminal, reply)).await.ok().flatten()
 }
 
-/// Whether a terminal is there and its program runs. Waits for a keeper that is still on its way up.
+/// Reports whether a terminal exists and its program runs. Waits for a keeper that is still starting.
 pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
-    // Of several that are lost at once, the hub hears one after the other; who asks then must not take the last for alive.
+    // If several are lost at once, the hub handles one after the other; a query must not take the last for alive.
     match find(app, terminal).await {
         Some(pump) => pump.ask(pump::PumpCommand::Alive).await.unwrap_or(false),
         None => false,
     }
 }
 
-/// Whether an agent that was being started when posse died gets to where it can be given something to do. One that does not
-/// is ended: it may wait for ever for something that only the earlier daemon could have sent.
+/// Waits until an agent that was being started when posse died is ready for input. An agent that does not get ready is
+/// ended: it may wait forever for input that only the earlier daemon could have sent.
 pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio::time::Instant) -> bool {
     let ready = async {
         let Some(mut observed) = observe(app, terminal).await else { return false };

@@ -43,7 +43,7 @@ impl RunFiles {
         }
     }
 
-    /// Where the answer of this turn is written, in this project.
+    /// Returns the path of this turn's response in this project.
     pub(crate) fn response_in(directory: &Path, key: Key) -> PathBuf {
         directory.join(RESPONSES).join(key.file_name())
     }
@@ -75,7 +75,7 @@ impl RunFiles {
         })
     }
 
-    /// What is in the response file. `placed`: it is known to have been renamed into place. `lived_until`: as in the effect.
+    /// Reads the response file. `placed`: it is known to have been renamed into place. `lived_until`: as in the effect.
     pub(super) async fn look(&self, key: Key, lived_until: Option<Wall>, placed: bool) -> Look {
         let path = self.response(key);
         let first = match disk::at(&path, sight).await {
@@ -107,7 +107,7 @@ impl RunFiles {
         }
     }
 
-    /// Moves the response file to the archive under this number, and says under which name; `None` if there is none.
+    /// Moves the response file to the archive under this number, and returns its new name; `None` if there is none.
     pub(super) async fn keep(&self, key: Key, number: u32, suffix: Option<Suffix>) -> io::Result<Option<String>> {
         let files = self.clone();
         let keep = move |disk: &Disk, from: &Path| {
@@ -118,7 +118,7 @@ impl RunFiles {
             let taken = |name: &str| disk.symlink_metadata(&files.archive.join(name)).is_ok();
             let name = files::archive_name(number, key.as_str(), suffix, &taken);
             match disk.rename(from, &files.archive.join(&name)) {
-                // Somebody else took it away in between.
+                // Another process removed it in between.
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 moved => moved.map(|()| Some(name)),
             }
@@ -148,7 +148,7 @@ impl RunFiles {
         }
     }
 
-    /// What other programs have written into the state file of a run that is not over (LOOP-48).
+    /// Returns the fields that other programs have written into the state file of a run that is not over (LOOP-48).
     fn of_others(&self, disk: &Disk) -> Map<String, Value> {
         let text = disk.read_text(&self.state_file).unwrap_or_default();
         let known = StateFile::read(&text).ok().filter(|state| state.final_status == FinalStatus::Running);
@@ -168,7 +168,7 @@ impl RunFiles {
     }
 }
 
-/// Makes the directory of a project below which nothing is anybody's work: git need not see it.
+/// Creates the project's directory for temporary files, and makes git ignore it.
 pub(super) fn ignore_in_git(disk: &Disk, project: &Path) -> io::Result<()> {
     make_directory(disk, project, Path::new(TMP))?;
     let mut new_file = std::fs::File::options();

@@ -56,12 +56,12 @@ fn step_view(step: Step, outcome: &StepOutcome) -> StepView {
     StepView { step, outcome: outcome.into(), text: text.clone() }
 }
 
-/// What the last input of a run has led to.
+/// Returns the log entries that the last input of a run produced.
 pub(super) fn told(run: &Run, at: Wall) -> impl Iterator<Item = JournalView> {
     run.told().map(move |(seq, entry)| JournalView { seq, at: at.timestamp(), entry: EntryView::Loop(entry.clone()) })
 }
 
-/// What a run was told of after this entry, oldest first.
+/// Returns the log entries after this one, oldest first.
 pub(super) fn told_after(journal: Vec<(i64, Wall, LoopEntry)>, after: i64) -> Vec<JournalView> {
     let mut journal = journal.into_iter();
     let Some((_, at, LoopEntry::Created { spec })) = journal.next() else { return Vec::new() };

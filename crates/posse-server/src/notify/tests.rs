@@ -43,7 +43,7 @@ fn notice() -> Notice {
     Notice { event: "pass", priority: 3, title: "PASS".into(), text: "in round 2".into(), run: Some("r1".into()) }
 }
 
-/// What was logged meanwhile.
+/// Returns what was logged meanwhile.
 async fn logged(channels: Notifications, notice: Notice) -> String {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -153,8 +153,8 @@ async fn what_fails_is_logged_with_its_reason_and_without_secrets() {
     }
 }
 
-/// S-205: the server takes the connection and never answers; and the command hangs. All channels are tried at once, and
-/// the run goes on after five seconds.
+/// S-205: the server accepts the connection and never answers; and the command hangs. All channels are tried at once,
+/// and the run continues after five seconds.
 #[tokio::test]
 async fn s_205_ntfy_unreachable_is_logged_within_5_s_and_the_run_goes_on() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -197,7 +197,7 @@ fn the_same_words_are_told_once_a_minute() {
         (1, &here, other_run, true),
         (1, &there, said("a"), true),
         (59, &here, said("a"), false),
-        // A minute after it was told, not after it was said last.
+        // A minute after it was sent, not after it was last suppressed.
         (60, &here, said("a"), true),
         (60, &here, said("b"), false),
     ] {

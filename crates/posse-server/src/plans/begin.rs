@@ -1,4 +1,4 @@
-//! How a run of a plan begins: what was asked for, made sure of before anything is written.
+//! The start of a run of a plan: the request, and checks before anything is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -68,7 +68,7 @@ impl Plans {
         let unfinished = last.filter(|last| !done(last));
         let earlier = last.map(|last| Earlier { state: self.state_of(last.spec.id), unfinished: !done(last) });
         worktrees.may_begin(spec.git.allow_dirty, earlier.as_ref()).await?;
-        // Whatever is checked out later, this is the branch of the run.
+        // The branch of the run stays the same, whatever is checked out later.
         spec.sessions.branch = Some(worktrees.branch().to_owned());
         spec.git.base = match unfinished.and_then(|last| last.spec.git.base.clone()) {
             Some(base) => Some(base),
@@ -77,7 +77,7 @@ impl Plans {
         Ok(worktrees)
     }
 
-    /// Two runs in one checkout could not tell whose is what.
+    /// Refuses a second run in the same checkout: changes could not be attributed.
     fn nobody_is_there(&self, worktrees: &Worktrees) -> Result<(), SupervisorError> {
         let in_place = lock(&self.services.in_place);
         match in_place.iter().find(|(_, root)| *root == worktrees.root()) {
@@ -89,9 +89,9 @@ impl Plans {
         }
     }
 
-    /// What an earlier run left done but not judged, or not merged, is continued and not done again: its work trees become this
-    /// run's too. A task whose work tree is gone is done again, as if it had not been tried.
-    /// May be interrupted: the records of the earlier run stay.
+    /// Adopts tasks that an earlier run left done but not judged, or not merged: its work trees become this run's too.
+    /// A task without its work tree is repeated as if it had not been tried. May be interrupted: the records of the
+    /// earlier run stay.
     pub(super) async fn adopt(
         &self,
         worktrees: &Worktrees,
@@ -202,7 +202,7 @@ pub(super) fn spec(
     Ok((spec, plan))
 }
 
-/// What changed in the configuration since the last run of this plan: an agent may have written there.
+/// Returns configuration changes since the last run of this plan: an agent may have made them.
 fn remarks(wanted: &SessionRules, last: Option<&PlanLedger>) -> Vec<String> {
     let Some(last) = last.map(|last| &last.spec).filter(|last| last.config_file != wanted.config_file) else {
         return Vec::new();
@@ -260,8 +260,7 @@ fn replace_missing_validators(plan: &Plan, agents: &mut BTreeMap<String, String>
     }
 }
 
-/// Returns the program of sessions, by its full path in the environment of the requester, and whether it says what sessions
-/// cost.
+/// Returns the program of sessions, by its full path in the requester's environment, and whether it reports costs.
 pub(crate) fn program(
     disk: &Disk,
     app: &App,
@@ -289,7 +288,7 @@ pub(crate) fn program(
 fn next_task(plan: &Plan, state: &State, from: Option<&TaskId>) -> Option<TaskId> {
     let (mut state, none) = (state.clone(), Default::default());
     for task in plan.tasks() {
-        // Whoever worked on it is gone.
+        // The session that worked on it has ended.
         let record = state.of(&task.id);
         if record.status == TaskStatus::InProgress {
             record.status = TaskStatus::Pending;

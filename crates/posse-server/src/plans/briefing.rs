@@ -18,10 +18,10 @@ use crate::disk::{self, Disk};
 use crate::project_files::real_path;
 use crate::run::StepError;
 
-/// As much of a backlog item as goes into a prompt; sessions are told where the file is.
+/// Maximum size of a backlog item in a prompt; sessions also get the file's path.
 const ITEM: usize = 64 << 10;
 
-/// Where a session works, and what is known besides.
+/// The place where a session works, and other known facts.
 pub(super) struct Setting<'a> {
     pub(super) disk: &'a Disk,
     pub(super) spec: &'a PlanSpec,
@@ -46,7 +46,7 @@ pub(super) struct Briefing {
 }
 
 impl Briefing {
-    /// What the session made of its copy of the plan, if anything. If nothing, the copies go: as many as there are sessions,
+    /// Returns the session's edit of its copy of the plan, if any. Otherwise the copies are removed: one per session,
     /// each as long as the plan, they would outgrow everything else.
     pub(super) async fn changed_copy(&self) -> Option<PlanWake> {
         let (given, copy) = (self.given.clone(), self.copy.clone());
@@ -56,7 +56,7 @@ impl Briefing {
             if was != theirs {
                 return Some(PlanWake::CopyEdited { given: was, theirs });
             }
-            // The one that says what was given goes last: without the other, nothing has changed.
+            // Remove the given text last: without the other copy, nothing has changed.
             for copy in [&copy, &given] {
                 let _ = disk.remove_file(copy);
             }
@@ -119,14 +119,13 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     Ok(briefing)
 }
 
-/// What a session reads on standard input.
+/// The file that a session reads on standard input.
 pub(crate) const PROMPT: &str = "prompt.md";
 
-/// Where a session reports.
+/// The place where a session reports.
 pub(crate) struct ReportPlace {
     pub(crate) file: PathBuf,
-    /// The word by which the report is known to be its own. It is random, and the same for a session that goes on after a
-    /// crash.
+    /// A random token that authenticates the report. A session resumed after a crash keeps it.
     pub(crate) nonce: String,
 }
 
@@ -151,7 +150,7 @@ fn put(disk: &Disk, path: &Path, text: &str) -> Result<(), StepError> {
     Ok(disk.write_private_unsynced(path, text.as_bytes())?)
 }
 
-/// What it may do: as its agent may, and less if the task says so.
+/// Returns the session's permissions: its agent's, reduced if the task requires.
 fn profile(
     policy: &Policy,
     agent: &str,
@@ -192,7 +191,7 @@ fn prompt(
     let all_gates = setting.spec.gates(plan);
     let of_task = all_gates.iter().filter(|gate| gate.when == GateWhen::AfterTask);
     if id.part != Part::Work {
-        // Work that makes none of them redder gets here; what was red before may still be.
+        // Work passes if it makes no check worse; checks that failed before may still fail.
         let result = |gate: &Gate| (gate.name.clone(), "passed, or fails just as it did before the task".to_owned());
         let gates: Vec<(String, String)> = of_task.map(result).collect();
         let brief = ValidatorBrief {

@@ -42,7 +42,7 @@ pub(crate) struct PlanLocal {
     file_behind: bool,
     /// Sessions whose work is merged. Their work trees are removed together while the next session works, or at the end.
     merged: Vec<machine::RunId>,
-    /// When the removal of these work trees is due.
+    /// The time at which these work trees are removed.
     removal: Option<Instant>,
 }
 
@@ -208,7 +208,7 @@ impl Workflow for PlanWork {
         let spec = &executor.spec;
         match effect {
             Effect::StartSession { run, .. } => !executor.is_known(run).await,
-            // Where sessions work in the user's checkout, the checks are run before them too.
+            // If sessions work in the user's checkout, the checks also run before them.
             Effect::MakeArea { .. } => spec.settings.has_gates && spec.git.isolation == Isolation::InPlace,
             _ => spec.settings.has_gates,
         }

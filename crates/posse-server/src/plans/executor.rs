@@ -29,7 +29,7 @@ use posse_files::child::{self, Leftovers};
 const GATE: Duration = Duration::from_secs(30 * 60);
 /// Texts of plans are merged in an instant.
 const MERGE: Duration = Duration::from_secs(10);
-/// As much of a report as anybody reads.
+/// Maximum size of a report that is read.
 const REPORT: u64 = 1 << 20;
 
 /// The workflow of plans, with the state of its executor.
@@ -115,7 +115,7 @@ impl Executor<PlanWork> {
         Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment, stop }
     }
 
-    /// Removes the work trees that nobody needs. Returns what is kept, and why.
+    /// Removes work trees that are no longer needed. Returns the kept ones, and why.
     pub(super) async fn tidy(&self, state: &State) -> Vec<String> {
         let Ok(worktrees) = &self.work.worktrees else { return Vec::new() };
         let keeping = Keeping { state, keep: self.spec.config.git.keep_failed, now: crate::now() };
@@ -198,7 +198,7 @@ impl Executor<PlanWork> {
         Ok((briefing, texts, worktree))
     }
 
-    /// What it did to the user's checkout that it must not have done, if it worked there.
+    /// Returns forbidden changes the session made to the user's checkout, if it worked there.
     async fn traces(&self, id: &RunId, worktree: &TaskWorktree) -> Result<Option<String>, StepError> {
         let worktrees = self.work.worktrees.clone()?;
         let traces = worktrees.session_over(id, worktree).await?;
@@ -208,7 +208,7 @@ impl Executor<PlanWork> {
         Ok(traces.trespass)
     }
 
-    /// What came of it.
+    /// Returns the outcome of the session.
     async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, worktree: &TaskWorktree, over: Over) -> Event {
         let traces = self.traces(id, worktree).await;
         let left_work = match &self.work.worktrees {
@@ -247,11 +247,11 @@ impl Executor<PlanWork> {
     }
 }
 
-/// What came of a session, seeing what it did to what is the user's.
+/// Returns the outcome of a session, given its changes to the user's files.
 fn with_traces(outcome: Outcome, traces: Result<Option<String>, StepError>) -> Outcome {
     match (traces, outcome) {
         (Ok(Some(trespass)), _) => Outcome::Failed(Failure::new(FailedHow::UsersWork, trespass)),
-        // Nothing of it is used in these cases; and a quota that is used up must be heard of.
+        // Nothing of the session is used in these cases, and an exhausted quota must be reported.
         (_, outcome @ (Outcome::Interrupted | Outcome::Limited(_))) | (Ok(None), outcome) => outcome,
         (Err(why), _) => {
             Outcome::Infra(Failure::new(FailedHow::Lost, format!("what the session did cannot be told: {why}")))
@@ -259,7 +259,8 @@ fn with_traces(outcome: Outcome, traces: Result<Option<String>, StepError>) -> O
     }
 }
 
-/// What follows if nobody can look at what a session did: it has spoilt its work tree, or something else is wrong.
+/// Returns the outcome if a session's work cannot be inspected: it has damaged its work tree, or something else is
+/// wrong.
 fn cannot_be_told(error: &WorktreeError) -> Outcome {
     let why = format!("what the session did cannot be told: {error}");
     match at_fault(error) {
@@ -268,7 +269,7 @@ fn cannot_be_told(error: &WorktreeError) -> Outcome {
     }
 }
 
-/// Whether the checks were ended because the run stops.
+/// Reports whether the checks were killed because the run stops.
 fn is_stop(error: &StepError) -> bool {
     matches!(error.cause(), Some(WorktreeError::Stopped))
 }

@@ -13,8 +13,8 @@ use crate::run::SupervisorError;
 use crate::run::retention::ALL;
 
 impl Plans {
-    /// What runs that are over have left, of one plan or of all, and what of it may go, or is gone now. Cut off at any moment it
-    /// does the rest when it is asked again.
+    /// Lists the remains of finished runs, of one plan or of all, and what is or can be removed. If interrupted, the
+    /// next call does the rest.
     pub(crate) async fn clean(
         &self,
         file: Option<&str>,

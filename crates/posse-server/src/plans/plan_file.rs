@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::disk::{self, Disk};
 
-/// Why the plan file does not show how the run stands.
+/// Reasons why the plan file does not show the state of the run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanFileError {
     #[error(transparent)]
@@ -126,7 +126,7 @@ impl PlanFile {
     /// Writes the statuses with which a run ends. Edits of the last moment stay, for the next run.
     pub(super) async fn write_last(&mut self, run: &Run) -> Result<(), PlanFileError> {
         if self.is_busy() {
-            // If this text cannot be written, the last one cannot either, and says so.
+            // If this text cannot be written, the last write fails too and reports it.
             let _ = self.written().await;
         }
         let (mut edit, run) = (None, run.clone());
@@ -161,7 +161,7 @@ fn is(there: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(there) == text
 }
 
-/// The text of a run that an edit began with. A daemon that died may have left any of them in the file.
+/// Returns the text of the run on which an edit is based. A daemon that died may have left any of them in the file.
 fn basis(run: &Run, there: &str) -> Arc<str> {
     let earlier = run.earlier_texts().iter().filter_map(|text| PlanText::parse(text).ok());
     if run.text().is_same_plan(there) || earlier.clone().any(|text| text.is_same_plan(there)) {
@@ -171,7 +171,7 @@ fn basis(run: &Run, there: &str) -> Arc<str> {
         let ours: HashSet<&str> = text.text().lines().collect();
         there.lines().filter(|line| !ours.contains(line)).count()
     };
-    // Statuses are not what was edited; unless a task is skipped, they are as a daemon left them.
+    // Edits do not change statuses, except that they can skip tasks; otherwise statuses are as a daemon left them.
     let mut state = Plan::read("plan", there).map(|(plan, _)| State::recorded(&plan)).unwrap_or_default();
     let skipped = state.iter().filter(|(_, record)| record.status == TaskStatus::Skipped).map(|(task, _)| task.clone());
     for task in skipped.collect::<Vec<_>>() {
@@ -283,7 +283,7 @@ mod tests {
         let added = format!("{ours}      - {{id: b, name: B}}\n");
         scene.run.handle(Event::PlanEdited { ours, theirs: added.clone() }, Wall(1));
         assert_eq!(scene.open().await.edited().await, None);
-        // Somebody has edited one of the two: its lines tell which, and statuses are not what was edited.
+        // The user has edited one of the two. The edited lines show which; statuses are not edits.
         for theirs in [format!("# mine\n{PLAN}"), format!("# mine\n{added}")] {
             scene.write(&theirs);
             let ours = theirs.replace("# mine\n", "");
@@ -295,7 +295,7 @@ mod tests {
         assert!(ours.contains("status: in_progress"), "{ours}");
     }
 
-    /// What others write before a text is in its place stays there.
+    /// Concurrent writes by others before a text is in its place are kept.
     #[tokio::test]
     async fn somebody_writes_meanwhile() {
         let mut scene = Scene::new();
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(scene.text(), "{");
     }
 
-    /// What could not be put there is not there, also when it is asked for again.
+    /// A failed write is reported again on the next request.
     #[tokio::test]
     async fn write_errors_are_reported_every_time() {
         let mut scene = Scene::new();

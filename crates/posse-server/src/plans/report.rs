@@ -15,14 +15,14 @@ use posse_core::plan::{Record, TaskId, TaskStatus};
 use super::PlanLedger;
 use crate::disk;
 
-/// What every session of the run has used, beside the report.
+/// Writes the usage of every session of the run, beside the report.
 pub(super) async fn write_usage(ledger: &PlanLedger, state: &Path) -> std::io::Result<()> {
     let name = format!("{}-usage.json", plan_slug(&ledger.machine.plan().name, &ledger.spec.file));
     let text = serde_json::to_vec_pretty(&Summary::of(ledger.lines.clone()))?;
     disk::at(state.join(name), move |disk, path| disk.write_private(path, &text)).await
 }
 
-/// What was done, what it cost, what is open.
+/// Returns a report of completed tasks, costs and open tasks.
 pub(super) fn markdown(ledger: &PlanLedger, kept: &[String]) -> String {
     let (plan, state) = (ledger.machine.plan(), ledger.machine.state());
     let mut out = format!("# {}\n\n", line(&plan.name));
@@ -104,7 +104,7 @@ fn details(out: &mut String, record: &Record) {
     }
 }
 
-/// What sessions of a task were not allowed to do, each of it once.
+/// Lists the actions denied to sessions of a task, without duplicates.
 fn refused(out: &mut String, ledger: &PlanLedger, task: &TaskId) {
     let of_task = ledger.refused.iter().filter(|(run, _)| run.task == *task);
     let denials: BTreeSet<&Denial> = of_task.flat_map(|(_, denials)| denials).collect();

@@ -13,7 +13,7 @@ use crate::disk::Disk;
 /// The size at which the next file is begun; there are two.
 pub(super) const SEGMENT: u64 = 8 << 20;
 const BUFFER: usize = 256 << 10;
-/// Ends whatever was unfinished, and clears everything: a picture is for a fresh terminal.
+/// Ends any unfinished sequence and clears everything: a picture assumes a fresh terminal.
 const RESET: &[u8] = b"\x18\x1bc";
 
 pub(super) struct Reel {
@@ -34,7 +34,7 @@ pub(super) fn older_path(directory: &Path, id: TerminalId) -> PathBuf {
 }
 
 impl Reel {
-    /// Goes on with the recording there is, or begins one.
+    /// Resumes the existing recording, or starts one.
     pub(super) fn open(disk: &Disk, directory: &Path, id: TerminalId, size: Size, at: Duration) -> io::Result<Self> {
         let path = path(directory, id);
         match Self::resume(disk, &path) {

@@ -16,7 +16,7 @@ fn id(number: u32) -> TerminalId {
     TerminalId::from_random(number)
 }
 
-/// A recorder, and what its thread says.
+/// Creates a recorder, and a receiver for its thread's messages.
 fn recorder(directory: &Path) -> (Recorder, Thread, mpsc::Receiver<Word>) {
     let (words, heard) = mpsc::channel();
     let (recorder, thread) = start(directory.to_owned(), true, move |word| drop(words.send(word)));
@@ -45,7 +45,7 @@ fn output(events: &[CastEvent]) -> Vec<u8> {
     bytes.collect::<Vec<_>>().concat()
 }
 
-/// What a file shows when it is replayed on its own.
+/// Returns the screen of a file that is replayed on its own.
 fn replay(path: &Path) -> Vec<String> {
     let reader = CastReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let mut emulator = Emulator::new(reader.header().size, HistoryLimit::default());

@@ -1,4 +1,4 @@
-//! The driver of one run: journals inputs, hands them to the machine, starts the effects that come back.
+//! The driver of one run: journals inputs, hands them to the machine, starts the resulting effects.
 //!
 //! Executors carry effects out elsewhere and answer with inputs. Only the journal is waited for, because it has an order.
 
@@ -41,7 +41,7 @@ pub(crate) struct Driver<W: Workflow> {
     pub(crate) executor: Executor<W>,
     signals: UnboundedReceiver<Signal<W>>,
     commands: UnboundedReceiver<Command<W>>,
-    /// Where the ledger is published.
+    /// The registry in which the ledger is published.
     active: ActiveRuns<W>,
     /// Ends the sessions that run.
     stops: BTreeMap<W::Session, watch::Sender<bool>>,
@@ -211,7 +211,7 @@ impl<W: Workflow> Driver<W> {
         Ok(effects)
     }
 
-    /// Tells the machine what other runs hold and have spent, if that is news.
+    /// Sends the machine the slots and spending of other runs, if they changed.
     pub(crate) async fn look_at_limits(&mut self) -> Effects<W> {
         let mut spent = Vec::new();
         for level in self.ledger.machine.levels().iter().filter(|level| level.of.is_shared()) {
@@ -322,7 +322,7 @@ impl<W: Workflow> Driver<W> {
         }
     }
 
-    /// Journals that nothing follows, and tells people.
+    /// Journals the end of the run, and notifies the user.
     pub(crate) async fn over(&mut self, report: Option<String>) -> Result<(), Stopping> {
         self.notify(messages::ended(&self.ledger));
         self.record(W::closed(report)).await.map(drop)

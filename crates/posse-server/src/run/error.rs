@@ -1,4 +1,4 @@
-//! Why a request about a run is refused.
+//! Reasons for refusing a request about a run.
 
 use posse_api::ProblemKind;
 use posse_core::file_problem::FileProblems;

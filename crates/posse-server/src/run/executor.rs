@@ -26,7 +26,7 @@ pub(crate) struct LaunchContext {
 pub(crate) enum Signal<W: Workflow> {
     Answer(Box<InputOf<W>>),
     Entry(EntryOf<W>),
-    /// New output of a session, and its current activity if the output tells.
+    /// New output of a session, and its current activity if the output shows one.
     Activity(W::Session, Option<String>),
     Wake(W::Wake),
 }

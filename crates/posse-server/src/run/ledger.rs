@@ -1,4 +1,4 @@
-//! A run as its journal tells it: the machine, and what is worth knowing besides. No IO.
+//! A run, replayed from its journal: the machine, and other facts worth keeping. No IO.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl<W: Workflow> RunLedger<W> {
         })
     }
 
-    /// The run as its journal tells it. Nothing if that does not begin with the creation of a run.
+    /// Replays the journal into a run. Returns nothing if the journal does not begin with the creation of a run.
     pub(crate) fn replay(journal: Vec<(i64, Wall, EntryOf<W>)>) -> Option<Self> {
         let mut journal = journal.into_iter();
         let (_, at, RunEntry::Created { spec }) = journal.next()? else { return None };

@@ -1,6 +1,6 @@
 //! Removes the files of runs: when they are old or too large, and when a user asks. A run of a plan is removed as a whole. Of a pipeline items are removed one by one: a pipeline that watches has no end, its items do.
 //!
-//! `posse_core::plan::retention` decides what may be removed; git says whether work is merged (`work trees`).
+//! `posse_core::plan::retention` decides what may be removed; git reports whether work is merged (`work trees`).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ enum Owner {
 }
 
 impl Owner {
-    /// Why the files stay, or why they may go.
+    /// Returns the reason why the files are kept or may be removed.
     fn reason(&self, stays: Option<Stays>) -> &'static str {
         match (self, stays) {
             (Self::Plan(_), None) => "its plan is done",
@@ -81,8 +81,8 @@ impl StateDirs {
         }
     }
 
-    /// All runs of plans, and all items with files. Runs without files count too: how the newest run of a plan ended says
-    /// whether the plan is done.
+    /// Measures all runs of plans, and all items with files. Runs without files count too: the newest run of a plan
+    /// determines whether the plan is done.
     fn measure(&self, disk: &Disk, plans: &[PlanView], autos: &[BacklogView]) -> Vec<StoredRun<Owner>> {
         let mut all: Vec<StoredRun<Owner>> = plans.iter().map(|view| self.measure_plan(disk, view)).collect();
         all.extend(autos.iter().flat_map(|view| self.measure_items(disk, view)));
@@ -275,7 +275,7 @@ mod tests {
         };
         assert!(!holds_work(DISK, run.path()), "nothing was ever made");
         std::fs::create_dir_all(run.path().join("worktrees/a/empty")).unwrap();
-        // Left by somebody who was killed while writing a note.
+        // Left by a process that was killed while writing a note.
         make("records/.tmpQ3x9");
         make("records/a.1.new");
         assert!(!holds_work(DISK, run.path()), "that is no work");

@@ -51,7 +51,7 @@ impl SharedLimits {
         }
     }
 
-    /// Restores what a run had when the last daemon ended: its sessions went on.
+    /// Restores a run's share from when the last daemon ended: its sessions kept running.
     pub(super) fn adopt<W: Workflow>(&self, ledger: &RunLedger<W>) {
         let fields = W::fields(&ledger.spec);
         if let Some(hold) = ledger.machine.hold() {

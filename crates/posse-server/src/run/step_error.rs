@@ -1,4 +1,4 @@
-//! Why a step of a plan or of a pipeline could not be carried out.
+//! Reasons why a step of a plan or pipeline failed.
 
 use std::error::Error;
 use std::fmt;

@@ -1,7 +1,8 @@
 //! The stop file: a file that stops the runs and pipelines of a project, for users who cannot or do not want to call a command.
 //!
-//! A file is told to every run that watches it. It is removed when all of them have journaled it. A file that is older than a
-//! run does not stop it. After a restart no file is looked at before all runs are resumed: it is meant for all of them.
+//! A stop file is delivered to every run that watches it, and removed when all of them have journaled it. A file that
+//! is older than a run does not stop it. After a restart, stop files are read only once all runs are resumed, because a
+//! file applies to all of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::disk::{self, Disk};
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
 const NAME: &str = "stop";
-/// Where the original orchestrator looks for it.
+/// The path that the original orchestrator checks.
 const LEGACY: &str = ".claude/plans/.stop";
 /// The clock of the file system is a little behind the clock that dates the start of a run.
 const CLOCKS_MS: i64 = 20;
@@ -46,7 +47,7 @@ struct WatchedStopFile {
     runs: BTreeMap<RunId, mpsc::UnboundedSender<Arc<StopFile>>>,
 }
 
-/// A stop file that was found. It is removed when every run that was told of it has dropped this, if one has journaled it.
+/// A stop file that was found. It is removed when every notified run has dropped this, if one has journaled it.
 #[derive(Debug)]
 pub(crate) struct StopFile {
     pub(crate) path: PathBuf,
@@ -117,7 +118,7 @@ impl StopFiles {
     }
 }
 
-/// Tells all runs of the file if it is there.
+/// Notifies all runs of the file if it exists.
 fn look(runtime: &Handle, watched: &Arc<Mutex<WatchedStopFiles>>, path: &Path) {
     let (watched, path) = (watched.clone(), path.to_owned());
     runtime.spawn(async move {
@@ -217,7 +218,7 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(20), future).await.expect("it happens")
     }
 
-    /// What the run is told next, which it journals.
+    /// Waits for the next stop file, which the run journals.
     async fn told(watch: &mut StopWatch) -> (PathBuf, Option<StopHow>) {
         let (file, how) = soon(watch.next()).await;
         file.is_journaled();
@@ -282,15 +283,15 @@ mod tests {
         assert!(is_told_nothing(&mut one).await, "others may come");
         files.all_are_resumed();
         assert_eq!(told(&mut one).await.1, Some(StopHow::Now));
-        // One that comes meanwhile is told too.
+        // A run that joins meanwhile is notified too.
         let mut three = watch(3);
         one.look();
         assert!(is_told_nothing(&mut one).await && file.exists(), "others have not journaled it; it is told once");
-        // One that ends before does not hold it up for ever.
+        // A run that ends before does not block the removal.
         drop(two);
         assert_eq!(told(&mut three).await.1, Some(StopHow::Now));
         gone(&file).await;
-        // But it does not use it up if nobody has journaled it.
+        // But the file stays if no run has journaled it.
         std::fs::write(&file, "now").unwrap();
         let found = (soon(one.next()).await, soon(three.next()).await);
         drop((one, three, found));

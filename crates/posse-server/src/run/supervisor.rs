@@ -272,7 +272,8 @@ impl<W: Workflow> Supervisor<W> {
         Some(W::view(&ledger, &self.state_of(id).to_string_lossy()))
     }
 
-    /// The view of a run now. The row of an active run says how it began; if no driver serves it yet, its journal is read.
+    /// Returns the current view of a run. The row of an active run shows its initial state; if no driver serves it yet,
+    /// its journal is read.
     async fn current(&self, row: W::View) -> W::View {
         if !row.is_active() {
             return row;

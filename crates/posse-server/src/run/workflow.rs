@@ -119,8 +119,8 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     fn closed(report: Option<String>) -> EntryOf<Self> {
         RunEntry::Closed { report }
     }
-    /// Reports whether a person wrote the texts of this input. They are not masked: a plan has to say what it says, and an
-    /// answer has to arrive.
+    /// Reports whether a person wrote the texts of this input. Such texts are not masked: a plan needs its exact text,
+    /// and an answer has to arrive.
     fn is_by_a_person(input: &InputOf<Self>) -> bool;
 
     fn events(ledger: &RunLedger<Self>, entry: &EntryOf<Self>, seq: i64) -> Vec<EventBody>;
@@ -136,7 +136,7 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         ledger.closed || matches!(entry, RunEntry::Created { .. })
     }
 
-    /// Reports whether the machine was told to start.
+    /// Reports whether the machine has received its start.
     fn is_started(ledger: &RunLedger<Self>) -> bool {
         ledger.started
     }
@@ -188,7 +188,7 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         async {}
     }
 
-    /// The input that tells the run of its shared limits, if they are news. `spent`: sums that were read just now.
+    /// Returns the input that updates the run's shared limits, if they changed. `spent`: sums that were read just now.
     fn limits_input(
         ledger: &RunLedger<Self>,
         limits: &LimitsHandle,

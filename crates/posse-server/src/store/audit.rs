@@ -38,7 +38,7 @@ impl Ledger {
     ) -> rusqlite::Result<Self> {
         let sql = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
         let last = connection.query_row(sql, [], |row| Ok((row.get(0)?, lossy(row, 1)?))).optional()?;
-        // A hash that is none was tampered with; the chain goes on, and the check says so.
+        // An invalid hash was tampered with; the chain continues, and the check reports it.
         let last = last
             .map_or(Mark::BEGINNING, |(seq, hash)| Mark { seq, hash: hash.parse().unwrap_or(Mark::BEGINNING.hash) });
         let head = read_head(&disk, database);
@@ -80,7 +80,7 @@ impl Ledger {
         if committed.is_ok() {
             self.chain = ahead;
         }
-        // If this cannot be written the announcement stands, which says the same and more.
+        // If this cannot be written, the announcement remains, which has the same facts and more.
         if let Err(error) = self.write(&self.chain) {
             tracing::warn!("{error}");
         }
@@ -101,7 +101,7 @@ impl Ledger {
 
 /// Adds an entry within a transaction, and gives its number.
 pub(super) fn append(transaction: &Transaction<'_>, chain: &mut Chain, note: &Note) -> Result<i64, WriteError> {
-    // Somebody else may have put a row where the next one belongs. That must not stop us; the check names it.
+    // Another program may have put a row at the next position. The chain skips it; the check names it.
     let free = "SELECT CASE WHEN EXISTS (SELECT 1 FROM audit WHERE seq = ?1) THEN (SELECT max(seq) + 1 FROM audit) ELSE ?1 END";
     let seq = transaction.prepare_cached(free)?.query_row([chain.next()], |row| row.get(0))?;
     let row = chain.append(note.clone(), seq)?;
@@ -118,7 +118,7 @@ pub(super) fn append(transaction: &Transaction<'_>, chain: &mut Chain, note: &No
     Ok(row.seq)
 }
 
-/// Entries that say what is about to be done, and nothing says what became of it. There are some after a crash.
+/// Returns entries that announce an action without a result. They remain after a crash.
 pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<Entry>> {
     let select = "SELECT entry FROM audit_open JOIN audit USING (seq) ORDER BY seq";
     let texts: Vec<String> = rows(connection, select, [], |row| lossy(row, 0))?;

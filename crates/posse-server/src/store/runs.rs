@@ -35,7 +35,7 @@ pub(crate) struct RunRow {
     pub(crate) view: String,
 }
 
-/// Which sessions' usage to read. What is not said does not matter.
+/// The sessions whose usage to read. Unset fields do not matter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsageOf {
     pub(crate) since: Option<Wall>,
@@ -130,7 +130,7 @@ pub(crate) fn newest_of(
     find_one(disk, path, find, (kind.as_str(), state_file), |row| text(row, "id"))
 }
 
-/// Another run that goes on in this directory. Blocking.
+/// Returns another run that is active in this directory. Blocking.
 pub(crate) fn going_on_in(
     disk: &Disk,
     path: &Path,

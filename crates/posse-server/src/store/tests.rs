@@ -100,7 +100,7 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
     assert_eq!(titles(&home.database(), &LogQuery::default()), ["small"]);
 }
 
-/// What is newer never waits in vain behind what is older, and is never written over by it.
+/// A newer record never waits behind an older one, and is never overwritten by it.
 #[test]
 fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
     let home = Home::new();

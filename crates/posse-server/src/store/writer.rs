@@ -137,8 +137,8 @@ impl StoreHandle {
         self.send(Batch { changes, keep: false, tell: Some(Box::new(tell)), written: None });
     }
 
-    /// Like `write`, but tried again until the disk takes it. `tell` gets the result of the first attempt; `written` runs after
-    /// the commit, however late that is.
+    /// Like `write`, but retried until it succeeds. `tell` gets the result of the first attempt; `written` runs after
+    /// the commit, however late.
     pub(crate) fn write_surely(
         &self,
         changes: Vec<Change>,
@@ -148,7 +148,7 @@ impl StoreHandle {
         self.send(Batch { changes, keep: true, tell: Some(Box::new(tell)), written: Some(Box::new(written)) });
     }
 
-    /// Writes an entry of the audit. `tell` gets its number; `None` if it could not be written at once.
+    /// Writes an entry of the audit. `tell` gets its number, or `None` if it could not be written at once.
     pub(crate) fn write_audit(&self, note: Note, keep: bool, tell: impl FnOnce(Option<i64>) + Send + 'static) {
         let changes = vec![Change::Audit(Box::new(note.clone()))];
         let tell = move |result| tell(log_audit(note, result));

@@ -1,4 +1,4 @@
-//! When a pipeline scans the backlog and the checkout.
+//! Schedules scans of the backlog and the checkout.
 
 use posse_core::auto::messages::{Candidate, Effect, Event};
 use posse_core::engine::Machine;
@@ -17,10 +17,10 @@ const SETTLE: Duration = Duration::from_millis(150);
 
 /// The result of a scan.
 pub(crate) struct Seen {
-    /// Which look it was. Only the newest says how things are.
+    /// The number of the scan. Only the newest scan counts.
     number: u64,
     backlog: Vec<Candidate>,
-    /// Why it is not the backlog that is worked through.
+    /// The reason why the checkout is not the backlog's.
     away: Option<String>,
 }
 
@@ -37,7 +37,7 @@ fn wants_to_look(ledger: &AutoLedger) -> bool {
 }
 
 impl Driver {
-    /// Something may have changed while nobody looked.
+    /// Schedules a scan, as changes may have been missed.
     pub(super) fn look_first(&mut self) {
         if wants_to_look(&self.ledger) {
             self.local.look = Some(Instant::now());
@@ -74,13 +74,13 @@ impl Driver {
         crate::spawn(async move {
             let of = spec.clone();
             let backlog = disk::run(move |disk| scan::candidates(disk, &of, &pipeline)).await;
-            // After the look: what was seen is of what is checked out now, or of nothing.
+            // Check after the scan, which may have read a different checkout.
             let away = why_away(std::path::Path::new(&spec.directory), spec.home.as_deref()).await;
             let _ = signals.send(Signal::Wake(BacklogWake::Seen(Seen { number, backlog, away })));
         });
     }
 
-    /// Nothing is written down if nothing has changed and nobody asked.
+    /// Journals a scan only if something has changed or a caller requested it.
     pub(super) async fn looked(&mut self, seen: Seen) -> Effects<BacklogWork> {
         if seen.number != self.local.looks {
             return Ok(Vec::new());
@@ -93,7 +93,7 @@ impl Driver {
         if nothing && !asked {
             return Ok(Vec::new());
         }
-        // What was spent some time ago may count no more.
+        // Older spending may no longer count.
         let mut effects = self.look_at_limits().await?;
         effects.extend(self.apply(event).await?);
         Ok(effects)

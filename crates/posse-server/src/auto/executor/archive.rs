@@ -86,7 +86,7 @@ impl Executor<BacklogWork> {
         Ok(missing)
     }
 
-    /// Where it is now, and what is told of it to who is not looking.
+    /// Returns the item's new location, and the text of its notification.
     pub(super) async fn retire(
         &self,
         disk: &Disk,

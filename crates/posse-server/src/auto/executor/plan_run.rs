@@ -59,7 +59,7 @@ impl Executor<BacklogWork> {
         if let Some(run) = job.run {
             return Ok(Some(plans.show(run).await?));
         }
-        // Killed between the two: nobody else begins a run of this plan while we work on the item.
+        // If the daemon died before it recorded the run, find the run here: no other run of this plan starts meanwhile.
         let file = plan_file(&self.spec, &id.item);
         let Ok(file) = disk::at(&file, Disk::canonicalize).await else { return Ok(None) };
         Ok(plans.newest_since(&file.to_string_lossy(), job.began).await?)
@@ -109,7 +109,7 @@ impl Executor<BacklogWork> {
     }
 
     pub(in crate::auto) async fn stop_plan(&self, run: RunId, how: StopHow) {
-        // One that is over has nothing to stop, and will say so itself.
+        // A run that is over needs no stop, and reports its own end.
         if let Err(error) = self.sessions.app.plans.stop(run, how).await {
             tracing::debug!("run {run} of a plan was not stopped: {error}");
         }
@@ -119,7 +119,7 @@ impl Executor<BacklogWork> {
         let app = &self.sessions.app;
         let mut events = app.events.subscribe();
         while app.plans.active_ledger(run).is_some_and(|ledger| !ledger.closed) {
-            // The daemon is going; another one will be told.
+            // If the daemon is exiting, the next one learns of the end.
             if entry_of(&mut events, run).await.is_err() {
                 std::future::pending::<()>().await;
             }

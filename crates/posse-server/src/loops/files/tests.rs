@@ -57,7 +57,7 @@ async fn s_112_what_an_earlier_turn_left_is_moved_away_and_kept() {
 async fn s_113_what_is_not_there_is_not_missed() {
     let project = Project::new();
     assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).await.unwrap(), None);
-    // Somebody has removed all of it: it is made again.
+    // If all of it is removed, it is created again.
     fs::remove_dir_all(project.path("")).unwrap();
     assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).await.unwrap(), None);
     project.files.prepare(DISK).unwrap();
@@ -132,7 +132,8 @@ async fn s_104_a_file_that_grows_is_not_taken_yet() {
     for (what, change) in changes {
         project.answers(Key::Analyst, "half");
         let between_two_looks = async {
-            // The first look is taken by then. A change in the very same tick of the file system's clock nobody could see.
+            // The first scan is done by then. A change within the same tick of the file system's clock would be
+            // invisible.
             tokio::time::sleep(SETTLED / 2).await;
             change();
         };
@@ -145,7 +146,7 @@ async fn s_104_a_file_that_grows_is_not_taken_yet() {
     assert_eq!(placed.await.unwrap(), Look::Ready("half and the rest".into()));
 }
 
-/// Nothing tells whether an agent that died would have written more into a file in its place.
+/// An agent that died might have written more into a file in its place.
 #[tokio::test]
 async fn file_of_a_dead_agent_counts_only_if_it_is_whole() {
     let project = Project::new();
@@ -191,7 +192,7 @@ fn s_193_a_state_file_is_old_or_new_and_never_half() {
     assert_eq!((kept.progress.round, kept.final_status), (2, FinalStatus::Running));
 }
 
-/// An agent puts a link in the place of the directory while the run goes on.
+/// An agent replaces the directory with a link during the run.
 #[test]
 fn nothing_is_written_where_a_link_leads_out_of_the_project() {
     let project = Project::new();

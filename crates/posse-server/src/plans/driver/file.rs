@@ -11,7 +11,7 @@ use crate::plans::plan_file::{Edited, PlanFileError};
 use crate::run::{Effects, Stopping};
 
 impl Driver {
-    /// Takes over what somebody has written into the plan's file, if anybody has.
+    /// Takes over the user's edits of the plan's file, if there are any.
     pub(super) async fn file_edited(&mut self) -> Effects<PlanWork> {
         match self.local.file.edited().await {
             Some(edited) => self.take_over(edited).await,
@@ -33,8 +33,7 @@ impl Driver {
         Ok(effects)
     }
 
-    /// Takes over what somebody made of a text of this plan. If others have edited the plan since that text, all of it is
-    /// put together first.
+    /// Takes over an edited text of this plan. If the plan has changed since that text, both edits are merged first.
     async fn edited(&mut self, who: &str, given: String, theirs: String) -> Effects<PlanWork> {
         let run = &self.ledger.machine;
         let event = if run.text().is_same_plan(&given) {
@@ -51,7 +50,7 @@ impl Driver {
         self.not_taken_over(&why, theirs.as_bytes()).await
     }
 
-    /// Puts aside what somebody has written, and the plan in its place.
+    /// Moves the user's text aside, and puts the plan in its place.
     async fn not_taken_over(&mut self, why: &str, theirs: &[u8]) -> Effects<PlanWork> {
         let kept = self.executor.state.join("not-taken-over.yaml");
         let theirs = theirs.to_owned();

@@ -36,7 +36,7 @@ use crate::watched_files::{WatchScope, WatchedFiles};
 
 /// The time that a session has to tidy up before it is killed (spec §4.4).
 const GRACE_MS: u32 = 10_000;
-/// The file that says how a session ended.
+/// The file that records how a session ended.
 const NOTE: &str = "end.json";
 /// The part of standard error that is read, from its end.
 const STDERR: u64 = 64 << 10;
@@ -58,20 +58,20 @@ pub(crate) struct Order {
     pub(crate) idle: Duration,
 }
 
-/// The end of a session, and what it said.
+/// The end of a session, and its output.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) ended: Ended,
     pub(crate) facts: Facts,
     /// The end of its standard error.
     pub(crate) stderr: String,
-    /// When it last said something.
+    /// The time of the last output.
     pub(crate) said_at: Wall,
 }
 
 impl Over {
-    /// Reports whether the session ended because it had spent its budget. A session that does not report its cost has none: it
-    /// would be started for ever.
+    /// Reports whether the session ended because it had spent its budget. A session that does not report its cost has
+    /// no budget: it would be restarted forever.
     pub(crate) fn spent_all(&self) -> bool {
         self.facts.out_of_money() && self.usage().cost_usd.is_some_and(|cost| cost > 0.0)
     }
@@ -254,8 +254,8 @@ impl Sessions {
         }
     }
 
-    /// Comes then, if the program is known to run. One that ended while no daemon was there is not too late: its end is told
-    /// when the keeper has been heard out.
+    /// Completes at `then`, if the program is known to run. A program that exited while no daemon ran is not late: its
+    /// exit is reported once the keeper's backlog is read.
     async fn runs_still(&self, terminal: TerminalId, then: Instant) {
         tokio::time::sleep_until(then).await;
         let pump = self.app.ask(|reply| hub::HubCommand::Find(terminal, reply)).await;
@@ -295,7 +295,7 @@ async fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator
     }
 }
 
-/// Waits until the session is to be ended. If the sender is gone, waits for ever.
+/// Waits for a request to end the session. If the sender is gone, waits forever.
 async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
@@ -369,8 +369,7 @@ impl StreamFile {
     }
 }
 
-/// When the last of these files was written. Nobody may know for a long time what a session has said: the daemon may have been
-/// dead.
+/// Returns the time of the last write to these files. The daemon may have been dead when a session last wrote.
 fn last_written(disk: &Disk, files: &[&Path]) -> Wall {
     let written = files.iter().filter_map(|file| {
         let since_1970 = disk.metadata(file).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;

@@ -126,7 +126,7 @@ fn who_takes_away_the_guard_is_found_out() {
         four(&home);
         home.tamperer().execute(sql, []).unwrap();
         assert_eq!(home.flaws(), std::slice::from_ref(&flaw), "{sql}");
-        // And it stays found out when posse goes on.
+        // The damage is still reported after posse continues.
         let (writer, _) = home.open();
         written(&writer, vec![answering(3)]);
         assert_eq!(home.flaws(), [flaw], "{sql}");

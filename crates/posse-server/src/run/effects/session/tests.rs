@@ -34,7 +34,7 @@ fn record(exit: Option<Exit>) -> Record {
     Record { name: "a-session".parse().unwrap(), pid: None, exit, ..Record::sample(1) }
 }
 
-/// When the daemon comes back, the time of a session may be over that has ended in time. That is heard from its keeper.
+/// When the daemon restarts, the deadline of a session that ended in time may have passed. The keeper reports its exit.
 #[tokio::test]
 async fn only_one_that_runs_takes_too_long() {
     for (runs, expected) in [(true, Ended::TimedOut), (false, Ended::Exited(0))] {
@@ -61,7 +61,7 @@ async fn only_one_that_runs_takes_too_long() {
                             panic!("nobody needs anything else");
                         };
                         let _ = reply.send(runs);
-                        // Whoever asked has done something about it before there is more to hear.
+                        // Let the requester act before further events.
                         tokio::task::yield_now().await;
                         tokio::task::yield_now().await;
                         exit = Some(Exit::Code(0));
@@ -104,7 +104,7 @@ async fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
     assert!(hold.known && hold.until < crate::now().after(HOUR), "{hold:?}");
 }
 
-/// A daemon with many sessions tells of many things. A session must not be woken by those of the others.
+/// A daemon with many sessions sends many events. A session must not be woken by those of the others.
 #[test]
 fn only_what_happens_to_it_wakes_a_session() {
     let (tell, mut events) = broadcast::channel(4);
