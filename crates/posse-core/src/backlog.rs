@@ -1,16 +1,16 @@
-//! The backlog: Markdown files, one for each defect or feature that somebody wants worked on.
+//! The backlog: Markdown files, one for each defect or feature.
 //!
-//! - `item` is such a file as a value; `read` makes it of a text, in either of two header styles, and names what is wrong.
+//! - `item` is such a file as a value; `read` parses it, in either of two header styles, and reports problems.
 //! - `dirs` names the directories of a backlog.
-//! - `queue` says which items may be worked on, in which order, and why the others may not.
-//! - `intake` says whether there is enough in an item to begin, and what to ask if not.
-//! - `edit` is everything that we ever change in the file of an item: its status, our log, our questions, the outcome.
+//! - `queue` selects the items that may start, in order, and gives reasons for the others.
+//! - `intake` decides whether an item is precise enough to begin, and what to ask if not.
+//! - `edit` makes every change to the file of an item: its status, the log, questions, the outcome.
 //! - `names` are the names of the files, and the numbers in them.
-//! - `planner` and `verifier` are what the sessions around a plan are told, `message` and `report` what people are told
-//!   afterwards.
+//! - `planner` and `verifier` are the prompts of the sessions around a plan. `message` and `report` are the texts for
+//!   people afterwards.
 //!
-//! What an item says is data, written by anybody. It never becomes an instruction of ours, and what we append to it cannot
-//! be mistaken for something its author wrote.
+//! The text of an item is untrusted data and never an instruction. Text that posse appends cannot be mistaken for the
+//! author's.
 
 mod dirs;
 pub mod edit;

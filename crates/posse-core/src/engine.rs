@@ -1,8 +1,9 @@
-//! What every durable run has in common, whatever it works on.
+//! The common part of all durable runs.
 //!
-//! A run is its journal of inputs. Replaying the inputs in order, each at its recorded time, gives the same run and the same
-//! list of outstanding effects. Effects are idempotent: after a crash the driver starts every outstanding effect again. Where
-//! they cannot be, as in a run of the loop, the first input brings evidence of what became of them, and none is outstanding.
+//! A run is its journal of inputs. Replaying the inputs in order, each at its recorded time, gives the same run and the
+//! same list of outstanding effects. Effects are idempotent: after a crash the driver starts every outstanding effect
+//! again. A run of the loop has effects that are not idempotent. Its first input brings evidence of their results, and
+//! none is outstanding.
 //!
 //! This module does no IO and has no clock.
 
@@ -28,7 +29,7 @@ use crate::time::Wall;
 pub enum Control {
     /// The driver is ready to carry out effects. Given once to a new run.
     Started,
-    /// The deadline has passed, or may have.
+    /// The deadline may have passed.
     Tick,
     Stop(StopHow),
 }
@@ -38,31 +39,31 @@ pub trait Machine {
     type Input: From<Control>;
     type Effect: Clone;
 
-    /// Takes in what happened and returns what is to be done. A machine that has an outcome ignores every further input, but a
+    /// Applies an input and returns the effects to carry out. After the outcome every further input is ignored, but a
     /// stopped run of the loop can be resumed.
     fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect>;
 
     fn progress(&self) -> &Progress<Self::Effect>;
 
-    /// The time of the next timer, if one is set. The driver hands over a tick then.
+    /// Returns the time of the next timer, if one is set. The driver sends a tick then.
     fn deadline(&self) -> Option<Wall>;
 
-    /// The effects that were requested, have not been answered yet, and are to be started again after a crash.
+    /// Returns the requested effects without an answer, which start again after a crash.
     fn outstanding(&self) -> &[Self::Effect] {
         self.progress().outstanding()
     }
 
-    /// How the run ended, and why.
+    /// Returns the outcome of the run and the reason.
     fn outcome(&self) -> Option<(RunOutcome, &str)> {
         self.progress().outcome()
     }
 
-    /// The usage limit that sessions wait for.
+    /// Returns the usage limit that sessions wait for.
     fn hold(&self) -> Option<&Hold> {
         None
     }
 
-    /// The limits on money, and what is spent of them.
+    /// Returns the budgets and their spending.
     fn levels(&self) -> &[Level] {
         &[]
     }

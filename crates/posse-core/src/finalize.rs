@@ -1,8 +1,8 @@
-//! After a run that passed: what of its work is committed, what is put aside, what is left as it is.
+//! Decides what happens to the changes of a run that passed: commit, quarantine, or leave.
 //!
-//! The user's work is sacred. What had uncommitted changes when the run began is theirs, and stays as it is, whatever the
-//! run did to it since: nobody can tell their lines from the run's, and a commit would mix them. Everything else that
-//! changed since is the run's. Edits the user makes elsewhere during the run cannot be told apart from it.
+//! A path with uncommitted changes when the run began belongs to the user and stays as it is. The user's lines and the
+//! run's cannot be told apart there, and a commit would mix them. All other changes belong to the run. Edits that the
+//! user makes elsewhere during the run look the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ mod status;
 pub use names::is_suspicious;
 pub use status::{Change, Status, StatusError, changes, ignored};
 
-/// What became of one step.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "step", content = "text")]
 pub enum Step {
@@ -23,7 +23,7 @@ pub enum Step {
     Failed(String),
 }
 
-/// What the commit says, if the user has said nothing.
+/// Returns the commit message, unless the user has set one.
 pub fn commit_message(wished: &str, run: &str) -> String {
     match wished.trim() {
         "" => format!("posse: the work of run {run}"),
@@ -31,12 +31,12 @@ pub fn commit_message(wished: &str, run: &str) -> String {
     }
 }
 
-/// A path as git has it: relative to the root, any bytes but NUL, `/` between names.
+/// A path in git's form: relative to the root, any bytes but NUL, `/` between names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct GitPath(pub Vec<u8>);
 
-/// As text where it is text.
+/// Text where the path is valid UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -79,27 +79,27 @@ impl GitPath {
         self.names().next_back().unwrap_or_default()
     }
 
-    /// Whether it is somewhere below that directory.
+    /// Returns whether the path is below that directory.
     pub fn is_in(&self, directory: &GitPath) -> bool {
         self.0.strip_prefix(directory.0.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
     }
 
-    /// The directories it is in, outermost first.
+    /// Returns the directories that contain the path, outermost first.
     fn parents(&self) -> impl Iterator<Item = GitPath> {
         let ends = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         ends.map(|at| GitPath(self.0[..at].to_vec()))
     }
 }
 
-/// The repository when the run began.
+/// The state of the repository when the run began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Where its work tree is.
+    /// The directory of its work tree.
     pub root: GitPath,
-    /// What had uncommitted changes.
+    /// The paths with uncommitted changes.
     pub dirty: Vec<Was>,
-    /// What git ignored: directories, and files that are in none of those. Should the run change the rules, these are not
-    /// its work; passwords are among them.
+    /// The ignored directories, and ignored files outside them. They stay excluded if the run changes the rules,
+    /// because they may hold passwords.
     pub ignored: Vec<GitPath>,
 }
 
@@ -107,50 +107,50 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Was {
     pub path: GitPath,
-    /// What was in it, in a form that is only good for comparing.
+    /// The content, in a form that only supports comparison.
     pub content: String,
 }
 
-/// LeftBecause a changed path is left as it is.
+/// The reason why a changed path is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftBecause {
     /// It belongs to posse.
     Ours,
-    /// It had uncommitted changes before the run, or something it is in had: a repository that is none any more.
+    /// The path or a directory above it had uncommitted changes before the run, such as a former repository.
     UsersWork,
     /// Git ignored it before the run.
     Ignored,
-    /// A repository of its own, registered as a submodule or not.
+    /// A nested repository, registered as a submodule or not.
     Repository,
-    /// Where it is now, something that is left was before: the commit would delete that.
+    /// The path replaces something that is left. A commit would delete that.
     InTheWay,
 }
 
-/// What is to be done with each changed path.
+/// The decision for each changed path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitPlan {
-    /// Committed as they are in the work tree.
+    /// Paths to commit as they are in the work tree.
     pub add: BTreeSet<GitPath>,
-    /// Committed as deleted.
+    /// Paths to commit as deleted.
     pub remove: BTreeSet<GitPath>,
-    /// Put aside: new, and nobody names a file like that on purpose.
+    /// New files with names that look accidental, to move aside.
     pub quarantine: BTreeSet<GitPath>,
     pub left: BTreeMap<GitPath, LeftBecause>,
-    /// Had uncommitted changes before the run, and has none now.
+    /// Paths that had uncommitted changes before the run, and have none now.
     pub vanished: BTreeSet<GitPath>,
 }
 
-/// Directories that never get into a commit, wherever they are: answer files and archives of runs.
+/// Directories that are never committed, at any depth: answer files and archives of runs.
 const OURS: [&[u8]; 2] = [b".tmp", b".posse"];
-/// How files are called that are on their way to another name.
+/// The prefix of temporary files that are about to be renamed.
 pub const UNFINISHED: &str = ".posse-";
 
-/// Whether this belongs to posse, wherever it is.
+/// Returns whether a path belongs to posse, at any depth.
 pub fn is_ours(path: &GitPath) -> bool {
     path.names().any(|name| OURS.contains(&name) || name.starts_with(UNFINISHED.as_bytes()))
 }
 
-/// Decides. `quarantine` is the directory for what is put aside, if it is in the repository.
+/// Decides for each change. `quarantine` is the directory for suspicious files, if it is in the repository.
 pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>) -> CommitPlan {
     let users: BTreeSet<&GitPath> = before.dirty.iter().map(|was| &was.path).collect();
     let ignored: BTreeSet<&GitPath> = before.ignored.iter().collect();
@@ -181,7 +181,7 @@ pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>)
         };
         plan.left.insert(path.clone(), why);
     }
-    // Taken out of the index by the run, and still there: git names it twice.
+    // The run removed it from the index only, so git lists it twice.
     plan.remove.retain(|path| !plan.add.contains(path) && !plan.quarantine.contains(path));
     let left: BTreeSet<GitPath> = plan.left.keys().cloned().collect();
     let left_within: BTreeSet<GitPath> = left.iter().flat_map(GitPath::parents).collect();

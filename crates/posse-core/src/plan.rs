@@ -1,12 +1,12 @@
-//! Plans: what is to be done, what may be started next, and whether it was done.
+//! Plans: the tasks, the choice of the next one, and the proof that a task was done.
 //!
-//! A plan is a YAML file of sections and tasks. Each task is carried out by a headless session of its own. Everything that
-//! can be decided about a plan without touching a file, a process or a clock is decided here:
+//! A plan is a YAML file of sections and tasks. Each task is carried out by a headless session of its own. This module
+//! has every decision about a plan that needs no file, process or clock.
 //!
-//! `file` is the plan as a value, `select` says what may be started now, `outcome` what a session has done, `config` what the
-//! project and the user say about all plans. `machine` is a run of a plan: all of the modules here, fed with events.
+//! `file` is the plan as a value. `select` chooses the tasks to start. `outcome` judges a session. `config` has the
+//! settings of the project and the user for all plans. `machine` is a run of a plan, fed with events.
 //!
-//! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
+//! Sessions report; only the orchestrator records. Missing, unreadable or unproven results never count as success.
 
 pub mod breaker;
 pub mod budget;

@@ -1,4 +1,4 @@
-//! The gate before the archive. What is not shown is missing, and what is missing is named.
+//! The gate before the archive. Anything without evidence is reported as missing.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::plan::verdict::Verdict;
 pub struct Evidence {
     /// The tasks of its plan.
     pub plan: Result<Vec<(String, TaskStatus)>, String>,
-    /// What its tasks have committed, and of this what is not in the branch that gathers the results.
+    /// The commits of its tasks, and those of them that are not in the result branch.
     pub commits: Vec<String>,
     pub unreachable: Result<Vec<String>, String>,
     /// The item is in the backlog, and nowhere else.
@@ -28,7 +28,8 @@ pub enum Place {
     Gone,
 }
 
-/// What is missing. Nothing: it may go into the archive. `verdict` is the last one, of what is there now.
+/// Returns the missing evidence. If there is none, the item may be archived. `verdict` is the latest verdict on the
+/// current state.
 pub fn missing(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec<String> {
     let mut missing = Vec::new();
     let mut add = |miss: String| missing.push(miss);
@@ -41,7 +42,7 @@ pub fn missing(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec
             open.for_each(|(task, status)| add(format!("task {task} is {status}")));
         }
     }
-    // A verifier that has tried it and found nothing wrong is evidence too: it was done before.
+    // A verifier's PASS also counts as evidence: the work existed before this run.
     if evidence.commits.is_empty() && verdict != Some(Verdict::Pass) {
         add("no session left a commit, and nobody has verified that none is needed".into());
     }

@@ -40,13 +40,13 @@ pub struct Pipeline {
     parked: Vec<Slug>,
     /// The backlog was scanned at least once.
     looked: bool,
-    /// The backlog may have changed since the last scan was requested.
+    /// The backlog may have changed since the last requested scan.
     stale: bool,
     /// Why the user's checkout may not be used now: it differs from what it was when the pipeline began.
     away: Option<String>,
     /// What this run has spent.
     total: Total,
-    /// How the run will end once everything in progress has ended.
+    /// The outcome of the run once everything in progress has ended.
     closing: Option<(RunOutcome, String)>,
     progress: Progress<Effect>,
 }
@@ -133,7 +133,7 @@ impl Pipeline {
         Self { settings, carried, stale: true, ..Self::default() }
     }
 
-    /// Whether a scan of the backlog is due or under way.
+    /// Returns whether a scan of the backlog is due or under way.
     pub fn is_looking(&self) -> bool {
         !self.looked || self.progress.outstanding().contains(&Effect::Scan)
     }
@@ -165,7 +165,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether this answers the current step of an item. Late and repeated answers do not.
+    /// Returns whether this answers the current step of an item. Late and repeated answers do not.
     fn awaits(&self, id: &StepId) -> bool {
         self.jobs.get(&id.item).is_some_and(|job| job.number == id.number && job.state == JobState::Doing)
     }
@@ -182,7 +182,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether the checkout is what it was when the pipeline began. `Some`: why not.
+    /// Records whether the checkout is the one that the pipeline began with. `Some`: the reason why it is not.
     fn checkout_is(&mut self, away: Option<String>) {
         let notice = match (&self.away, &away) {
             (None, Some(why)) => Some((NoticeKind::CheckoutAway, why.clone())),
@@ -219,7 +219,7 @@ impl Pipeline {
             return;
         }
         let Some(memory) = self.carried.items.get_mut(item) else { return };
-        // What is done is not done again: only the last step is.
+        // Completed work is not repeated: only the last step is.
         match memory.parked.take().map(|parked| parked.why) {
             Some(ParkedWhy::ArchiveFailed) => {}
             _ => memory.anew(),
@@ -289,7 +289,8 @@ impl Pipeline {
         self.leave(job);
     }
 
-    /// Retries the step, which failed through no fault of the item, after a pause. Returns the job if it was tried too often.
+    /// Retries a step that failed through no fault of the item, after a pause. Returns the job if the retries are used
+    /// up.
     fn infra(&mut self, mut job: Job, why: &str) -> Option<Job> {
         job.infra += 1;
         let Some(pause) = Backoff::default().infra_pause(job.infra) else { return Some(job) };
@@ -299,7 +300,7 @@ impl Pipeline {
         None
     }
 
-    /// A session of this item has found out that the quota is used up.
+    /// Starts a hold: a session of this item found the quota used up.
     fn hold_begins(&mut self, item: &Slug, hold: Hold) {
         let text = format!("no session is started for now: {}", hold.reason);
         self.say(NoticeKind::HoldBegins, item, text, None);

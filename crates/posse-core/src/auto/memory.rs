@@ -1,4 +1,4 @@
-//! What a pipeline knows of each item across restarts, with the reason of every decision.
+//! The pipeline's memory of each item across restarts, with the reason of every decision.
 
 use std::collections::BTreeMap;
 
@@ -41,11 +41,11 @@ impl Carried {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// When it first started.
+    /// The time of its first start.
     pub begun: Option<Wall>,
     /// The number of failed attempts.
     pub attempts: u32,
-    /// The number of failed verifications, including those in its log that others wrote.
+    /// The number of failed verifications, including those that others wrote to its log.
     pub wanting: u32,
     /// What its sessions have used.
     pub spent: Total,
@@ -56,11 +56,11 @@ pub struct Memory {
     pub verified: Option<PhaseResult<Verdict>>,
     /// The branch that has its work.
     pub branch: Option<String>,
-    /// How the previous attempt failed, for the next planner.
+    /// The failure of the previous attempt, for the next planner.
     pub before: Option<String>,
-    /// It has ended, but is still in the backlog.
+    /// The item has ended, but is still in the backlog.
     pub leaving: Option<Leaving>,
-    /// It waits for a person.
+    /// The item waits for a person.
     pub parked: Option<Parked>,
     pub ended: Option<ItemOutcome>,
     pub history: Vec<Line>,
@@ -74,7 +74,7 @@ pub struct Leaving {
     pub hash: String,
 }
 
-/// What came of a phase, and for which text of the item and which plan.
+/// The result of a phase, with the item's text and the plan that it applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseResult<T> {
     pub item: String,
@@ -145,7 +145,7 @@ impl Memory {
         *self = Self { history, spent, ..Self::default() };
     }
 
-    /// Whether there is work to continue.
+    /// Returns whether there is work to continue.
     pub(super) fn is_begun(&self) -> bool {
         self.planned.is_some() || self.leaving.is_some()
     }

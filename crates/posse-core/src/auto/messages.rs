@@ -24,9 +24,9 @@ pub struct Candidate {
     pub title: String,
     /// The hash of the author's text. What posse writes into the item does not change it.
     pub hash: String,
-    /// Why the backlog holds the item.
+    /// The reason why the backlog holds the item.
     pub held: Option<String>,
-    /// It is in the archive as done, too, with the same words: it only has to leave the backlog.
+    /// The archive has the same text as done: the item only has to leave the backlog.
     pub archived: bool,
     /// A task of its plan is suspended, and waits for an answer.
     pub asks: bool,
@@ -56,10 +56,10 @@ pub enum Event {
     Scanned {
         changed: Vec<Candidate>,
         gone: Vec<Slug>,
-        /// Why the checkout is not the one that the pipeline began with. Its backlog is unknown then.
+        /// The reason why the checkout is not the one that the pipeline began with. Its backlog is unknown then.
         away: Option<String>,
     },
-    /// What all runs have spent on shared levels: the name of the level and the sum.
+    /// The spending of all runs on shared levels: the name of the level and the sum.
     Spent {
         levels: Vec<(String, Total)>,
     },
@@ -111,11 +111,12 @@ pub enum StepAnswer {
         /// The text of the notification: the outcome, the cost, the commits.
         message: String,
     },
-    /// The step needs the checkout, which is not what it was. Nothing was changed.
+    /// The step needs the original checkout, but another one is in place. Nothing was changed.
     NotNow {
         why: String,
     },
-    /// The step failed, through no fault of the item. One that is not retired waits for a person, others are tried again.
+    /// The step failed, through no fault of the item. If it is `Retire`, it waits for a person; other steps are
+    /// retried.
     Failed {
         why: String,
     },
@@ -132,7 +133,7 @@ pub enum Intake {
         /// The number of the next log entry.
         next: u32,
     },
-    /// Too little to begin with.
+    /// The item is too vague to begin.
     Vague {
         question: String,
     },
@@ -190,7 +191,7 @@ impl Effect {
     }
 }
 
-/// What is done with an item.
+/// A step of the work on an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Intake,
@@ -198,7 +199,7 @@ pub enum Step {
     Mark {
         question: String,
     },
-    /// Check the plan of the item. What a planner wrote becomes the plan if it is valid.
+    /// Check the plan of the item. A planner's draft becomes the plan if it is valid.
     Check {
         by: Author,
     },
@@ -207,7 +208,7 @@ pub enum Step {
     Plan {
         repair: Option<Repair>,
     },
-    /// Run the plan. That run applies the limits of the backlog itself.
+    /// Run the plan. The plan's run applies the limits of the backlog itself.
     Execute,
     /// A session that checks whether the symptoms are gone.
     Verify,
@@ -221,23 +222,23 @@ pub enum Step {
     Retire {
         outcome: ItemOutcome,
         reason: String,
-        /// The number of the step before, which identifies earlier tries of this one.
+        /// The number of the previous step, which identifies earlier tries of this one.
         after: u32,
     },
 }
 
-/// Who should have written a plan.
+/// The source of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     /// An attempt before this one, if any.
     Earlier,
     /// The planner, in the session of this number, or its second session.
     Planner { number: u32, repairs: bool },
-    /// Nobody: it was carried out, and this is how it was left.
+    /// No author: the plan was carried out, and this is its state afterwards.
     Run,
 }
 
-/// A plan to repair: the number of the planner's session, and what is wrong.
+/// A plan to repair: the number of the planner's session, and the problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     pub planner: u32,
@@ -245,12 +246,12 @@ pub struct Repair {
 }
 
 impl Step {
-    /// Whether the step starts sessions, which use quota and money.
+    /// Returns whether the step starts sessions, which use quota and money.
     pub fn spends(&self) -> bool {
         matches!(self, Self::Plan { .. } | Self::Execute | Self::Verify)
     }
 
-    /// Whether the step only records a result, and so still runs after a stop was requested.
+    /// Returns whether the step only records a result, and so still runs after a stop was requested.
     pub(super) fn records(&self) -> bool {
         match self {
             Self::Mark { .. } | Self::Log { .. } => true,

@@ -1,6 +1,7 @@
-//! Nights against a world that answers by dice: sessions that succeed, fail, lie, hang, run into limits and write broken
-//! plans, people who stop and answer, and a process that dies whenever it likes. What was done must not be done again,
-//! nothing may be lost, nothing may be archived that is not proven, and it must end.
+//! Simulates the pipeline in a random world. Sessions succeed, fail, lie, hang, hit limits and write broken plans.
+//! People stop the pipeline and answer questions. The process dies at random.
+//!
+//! No work may be repeated or lost, nothing unproven may be archived, and the run must end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,7 +26,7 @@ const SECOND: i64 = 1000;
 const MINUTE: i64 = 60 * SECOND;
 const AWAY: &str = "something else is checked out";
 
-/// An item as it really is.
+/// The true state of an item.
 #[derive(Clone, Debug, PartialEq)]
 struct Thing {
     candidate: Candidate,
@@ -33,7 +34,7 @@ struct Thing {
     log: BTreeMap<u32, Verdict>,
     plan: Option<Plan>,
     place: Shelf,
-    /// How often it was moved.
+    /// The number of moves.
     moves: u32,
 }
 
@@ -41,7 +42,7 @@ struct Thing {
 struct Plan {
     valid: bool,
     version: u32,
-    /// What its run left behind, if there was one.
+    /// The state that its run left behind, if there was one.
     tasks: TaskStatus,
     commits: Vec<String>,
     merged: bool,
@@ -54,18 +55,18 @@ enum Shelf {
     Failed,
 }
 
-/// What is outside of the process, and survives it.
+/// The world outside the process, which survives its death.
 struct Outside {
     seed: u64,
     things: BTreeMap<Slug, Thing>,
-    /// Everything that was really done, by name, with its answer.
+    /// Every effect carried out, by name, with its answer.
     deeds: BTreeMap<String, StepAnswer>,
-    /// Sessions and runs, of each item.
+    /// The sessions and runs of each item.
     sessions: BTreeMap<Slug, u32>,
-    /// The run of the pipeline: names are of one run.
+    /// The run of the pipeline. Names are unique within a run.
     run: u32,
     clock: i64,
-    /// Somebody has checked something else out.
+    /// Another branch is checked out.
     away: bool,
 }
 
@@ -87,7 +88,7 @@ impl Outside {
         hasher.finish() % sides
     }
 
-    /// What somebody sees who looks.
+    /// Returns the result of a scan.
     fn look(&self, pipeline: &Pipeline) -> Event {
         pipeline.difference(self.backlog(), self.away.then(|| AWAY.into()))
     }
@@ -101,7 +102,7 @@ impl Outside {
         self.things.get_mut(item).unwrap()
     }
 
-    /// Does it, or finds that it was done. The answer is the same.
+    /// Carries out an effect, or finds that it was carried out. The answer is the same.
     fn perform(&mut self, effect: &Effect) -> Option<Event> {
         let Effect::Do { id, step } = effect else { return None };
         let name = format!("{}/{id}", self.run);
@@ -125,7 +126,7 @@ impl Outside {
             *self.sessions.entry(item.clone()).or_default() += 1;
             assert_eq!(self.thing(item).place, Shelf::Backlog, "{item}: a session for what is done");
         }
-        // Any of the small things can fail too.
+        // Any small step can fail, too.
         let small = !step.spends() && !matches!(step, Step::Retire { .. });
         if small && finer == 0 && dice == 0 {
             return StepAnswer::Failed { why: "the disk is full".into() };
@@ -173,7 +174,7 @@ impl Outside {
                     3 => (Outcome::Suspended { question: "Which colour?".into(), context: None }, cost(0.5)),
                     _ => (over(), cost(0.5)),
                 };
-                // 4 writes nothing and says that it is done, 5 and 6 write rubbish.
+                // 4 writes nothing and reports success; 5 and 6 write an invalid report.
                 if outcome == over() && dice != 4 {
                     let (valid, version) = (dice > 6, self.sessions[item]);
                     let plan = Plan { valid, version, tasks: TaskStatus::Pending, commits: Vec::new(), merged: true };
@@ -201,7 +202,7 @@ impl Outside {
                     && plan.tasks != TaskStatus::Verified
                 {
                     plan.tasks = if outcome.is_success() { TaskStatus::Verified } else { TaskStatus::Failed };
-                    // Lies: done without a change, done but not merged, done with a task left over.
+                    // False reports: done without a change, done but not merged, done with a task left over.
                     plan.commits = if finer == 1 { Vec::new() } else { vec![name] };
                     plan.merged = finer != 2;
                     if finer == 3 {
@@ -264,7 +265,7 @@ impl Outside {
         }
     }
 
-    /// People answer what was asked, and have looked after what needed it.
+    /// People answer questions, and attend to items that need attention.
     fn people(&mut self, pipeline: &Pipeline) -> Vec<Event> {
         for thing in self.things.values_mut() {
             if thing.candidate.held.take().is_some() {
@@ -280,7 +281,7 @@ impl Outside {
     }
 }
 
-/// The truth, whatever anybody says: the work is there, and for a defect the last word on it is good.
+/// Checks the true state, whatever was reported: the work exists, and the latest verdict on a defect is good.
 fn proven(thing: &Thing, outcome: ItemOutcome) {
     let item = &thing.candidate.item;
     let plan = thing.plan.as_ref().unwrap_or_else(|| panic!("{item} is archived without a plan"));
@@ -303,10 +304,10 @@ struct Night {
     world: Outside,
     settings: Settings,
     journal: Journal<Self>,
-    /// What has come to its end, and the pipeline does not know yet.
+    /// Answers that the pipeline has not received yet.
     queue: VecDeque<Event>,
     carried: Carried,
-    /// What the last run began with.
+    /// The state that the last run began with.
     carried_in: Carried,
 }
 
@@ -343,7 +344,8 @@ impl Night {
         Self { world: Outside::new(seed, items), settings, journal, queue, carried, carried_in }
     }
 
-    /// Also how many events it took. `dies` is asked at every event; `people` stop it and check things out.
+    /// Runs the pipeline and also returns the number of events. `dies` is called for every event; `people` stop the run
+    /// and check out branches.
     fn run(&mut self, dies: impl Fn(&Outside, usize) -> Option<Dies>, people: bool) -> (Pipeline, usize) {
         self.world.run += 1;
         self.world.away = false;
@@ -368,7 +370,7 @@ impl Night {
     fn next(&mut self, pipeline: &Pipeline, at: usize, people: bool) -> Event {
         let person = if people { self.world.dice(&format!("people {at}"), 400) } else { 400 };
         let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
-        // Of several that have come to their end, any may be told first.
+        // Several answers may arrive in any order.
         let any = self.world.dice(&format!("first {at}"), self.queue.len().max(1) as u64) as usize;
         let event = match person {
             0 => Some(Event::Stop(how)),
@@ -379,7 +381,7 @@ impl Night {
             _ => self.queue.remove(any),
         };
         match event {
-            // An end that was asked for is one.
+            // An ended session counts as an answer if its end was requested.
             Some(Event::Answered { id, mut answer }) if ended(pipeline, &id) => {
                 if let StepAnswer::SessionEnded { outcome, .. } = &mut answer {
                     **outcome = Outcome::Interrupted;
@@ -387,7 +389,7 @@ impl Night {
                 Event::Answered { id, answer }
             }
             Some(event) => event,
-            // Everything waits for somebody to come back.
+            // Everything waits until the branch is checked out again.
             None if pipeline.away().is_some() => {
                 self.world.away = false;
                 self.world.clock += 20 * MINUTE;
@@ -402,7 +404,7 @@ impl Night {
         }
     }
 
-    /// The journal alone says of every item how it stands and why, and it is the truth.
+    /// Checks that the journal alone gives the true state and reason of every item.
     fn explained(&self, pipeline: &Pipeline) {
         let again = self.read_back(&self.journal);
         let looked = self.journal.iter().any(|(event, _)| matches!(event, Event::Scanned { .. }));
@@ -425,12 +427,12 @@ impl Night {
     }
 }
 
-/// Whether this session was told to end.
+/// Returns whether the end of this session was requested.
 fn ended(pipeline: &Pipeline, id: &StepId) -> bool {
     pipeline.outstanding().iter().any(|effect| matches!(effect, Effect::EndSession { id: other } if other == id))
 }
 
-/// What must hold after every event.
+/// Checks the invariants after every event.
 fn check(pipeline: &Pipeline) {
     let doing: BTreeSet<&StepId> = pipeline
         .outstanding()
@@ -452,7 +454,7 @@ fn check(pipeline: &Pipeline) {
     }
 }
 
-/// Whether the plans of two items were carried out at the same time.
+/// Returns whether the plans of two items were carried out at the same time.
 fn together_once(night: &Night) -> bool {
     let mut pipeline = Pipeline::new(night.settings.clone(), night.carried_in.clone());
     night.journal.iter().any(|(event, at)| {
@@ -461,7 +463,7 @@ fn together_once(night: &Night) -> bool {
     })
 }
 
-/// Nothing is left that could be begun.
+/// Checks that nothing is left to start.
 fn is_through(pipeline: &Pipeline) -> bool {
     let (outcome, _) = pipeline.outcome().unwrap();
     matches!(
@@ -502,7 +504,7 @@ fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
                 .iter()
                 .any(|(event, _)| matches!(event, Event::Answered { answer: StepAnswer::NotNow { .. }, .. }));
             together |= together_once(&night);
-            // Somebody comes in the morning.
+            // A user returns in the morning.
             night.world.clock += 60 * MINUTE;
             if is_through(&pipeline) {
                 let left = night.world.backlog();
@@ -510,7 +512,7 @@ fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
                     let (standing, why) = pipeline.why(&candidate.item).unwrap();
                     assert!(matches!(standing, Standing::Parked | Standing::Held), "{why}");
                 }
-                // What waits for people gets its answer, a few times. Then it may wait.
+                // Questions are answered a few times. After that they may stay open.
                 asked += 1;
                 if left.is_empty() || asked > 5 {
                     break;
@@ -536,7 +538,7 @@ fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
     }
 }
 
-/// How it ended, and what was done.
+/// The outcome and the final state of every item.
 type End = (RunOutcome, Vec<(Slug, Shelf, BTreeMap<u32, Verdict>)>, Vec<String>);
 
 fn small(seed: u64, dies: Option<(usize, Dies)>) -> (End, usize) {

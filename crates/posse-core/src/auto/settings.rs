@@ -6,7 +6,7 @@ use crate::backlog::Slug;
 use crate::plan::budget::Level;
 use crate::plan::config::{PipelineLimits, PipelineSettings};
 
-/// When a pipeline ends.
+/// The condition for the end of a pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = PipelineMode)]
@@ -32,8 +32,8 @@ pub struct Settings {
     pub limits: PipelineLimits,
     /// End instead of waiting for the quota.
     pub no_wait: bool,
-    /// The branch for the results. Items that started on another branch wait for that one.
+    /// The result branch. Items that started on another branch wait for that one.
     pub branch: Option<String>,
-    /// The budgets of all items together, with what was spent before this run.
+    /// The budgets of all items together, with the amounts spent before this run.
     pub levels: Vec<Level>,
 }

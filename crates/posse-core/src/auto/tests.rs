@@ -1,4 +1,4 @@
-//! Items on their way, step by step. Here is the bench; what is tried on it is below.
+//! Tests of single items, step by step. This file has the bench; the cases are in the modules below.
 
 mod bounds;
 mod checkout;
@@ -78,13 +78,13 @@ pub(super) fn good() -> Evidence {
     }
 }
 
-/// A pipeline, a clock, and the backlog it looks at.
+/// A pipeline, a clock and a backlog.
 struct Bench {
     pipeline: Pipeline,
     clock: i64,
     backlog: Vec<Candidate>,
     effects: Vec<Effect>,
-    /// Whose turn it is to be answered, where several are worked on.
+    /// The item to answer next, if several are in progress.
     turn: Option<Slug>,
 }
 
@@ -100,7 +100,7 @@ impl Bench {
         bench
     }
 
-    /// Tells it, and looks at the backlog whenever it wants to.
+    /// Sends the pipeline an event, and scans the backlog when requested.
     fn tell(&mut self, event: Event) -> &mut Self {
         self.effects = self.pipeline.handle(event, Wall(self.clock));
         if self.effects.contains(&Effect::Scan) {
@@ -110,7 +110,7 @@ impl Bench {
         self
     }
 
-    /// The backlog has changed.
+    /// Reports a changed backlog.
     fn rescan(&mut self) -> &mut Self {
         let scanned = self.pipeline.difference(self.backlog.clone(), None);
         self.tell(scanned)
@@ -143,7 +143,7 @@ impl Bench {
         self
     }
 
-    /// What it is doing.
+    /// Returns the current step.
     #[track_caller]
     fn step(&self) -> (StepId, Step) {
         let mut steps = self.pipeline.outstanding().iter().rev().filter_map(|effect| match effect {
@@ -155,7 +155,7 @@ impl Bench {
             .unwrap_or_else(|| panic!("nothing is done: {:?}", self.pipeline.outcome()))
     }
 
-    /// Answers what it is doing, a minute later.
+    /// Answers the current step, a minute later.
     #[track_caller]
     fn answer(&mut self, answer: StepAnswer) -> &mut Self {
         self.clock += MINUTE;
@@ -182,7 +182,7 @@ impl Bench {
         self.answer(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage: cost(0.5) })
     }
 
-    /// The planner ends at once, and for nothing.
+    /// Ends the planner at once and without cost.
     #[track_caller]
     fn at_once(&mut self, outcome: Outcome) -> &mut Self {
         let (id, step) = self.step();
@@ -219,7 +219,7 @@ impl Bench {
         self.answer(StepAnswer::Gathered(evidence))
     }
 
-    /// It leaves the backlog.
+    /// Moves the item out of the backlog.
     #[track_caller]
     fn retired(&mut self, outcome: ItemOutcome) -> &mut Self {
         let (id, step) = self.step();
@@ -228,31 +228,31 @@ impl Bench {
         self.answer(StepAnswer::Retired { place: "there".into(), message: "it is done".into() })
     }
 
-    /// Up to its planner.
+    /// Runs the item up to its planner.
     #[track_caller]
     fn begun(&mut self) -> &mut Self {
         self.intake().checked(PlanFound::Missing)
     }
 
-    /// From its planner to a valid plan.
+    /// Continues from the planner to a valid plan.
     #[track_caller]
     fn plans(&mut self) -> &mut Self {
         self.planner(over()).checked(valid())
     }
 
-    /// Up to a valid plan.
+    /// Runs the item up to a valid plan.
     #[track_caller]
     fn planned(&mut self) -> &mut Self {
         self.begun().plans()
     }
 
-    /// Its plan is carried out.
+    /// Completes the run of the plan.
     #[track_caller]
     fn carried_out(&mut self) -> &mut Self {
         self.executed(RunOutcome::Verified).checked(valid())
     }
 
-    /// From its execution to the end of a feature.
+    /// Continues from the execution to the end of a feature.
     #[track_caller]
     fn done(&mut self) -> &mut Self {
         self.carried_out().gathered(good()).retired(ItemOutcome::Completed)

@@ -1,4 +1,4 @@
-//! Where the items of a backlog are.
+//! The directories of a backlog.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl BacklogDirs {
         }
     }
 
-    /// Where an item goes that is done with.
+    /// Returns the directory for an item that has ended.
     pub fn archive(&self, kind: Kind, shelf: Shelf) -> String {
         match (shelf, kind) {
             (Shelf::Completed, Kind::Defect) => format!("{}/defects", self.completed),

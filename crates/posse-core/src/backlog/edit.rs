@@ -1,7 +1,7 @@
-//! All that we ever change in the file of an item: its status, the verification log, our question, the outcome.
+//! Every change that posse makes to the file of an item: its status, the verification log, questions, the outcome.
 //!
-//! Every change can be made again: what is there already is not written twice. After each the text is read again; it must be
-//! the same item but for what was changed. If it is not, nothing is written.
+//! Changes are idempotent. After each change the text is parsed again, and must be the same item apart from the change.
+//! Otherwise nothing is written.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ use crate::plan::edit::Edits;
 use crate::plan::verdict::Judgement;
 use crate::visible::{capitalised, shortened, words_of};
 
-/// Titles of the sections that are ours, in small letters.
+/// Lowercase titles of the sections that posse writes.
 pub(super) const LOG: &str = "verification log";
 pub(super) const CLARIFICATION: &str = "clarification";
 pub(super) const OUTCOME: &str = "outcome (posse)";
 
-/// The longest line that we write, in characters. Verifiers can be wordy; the whole is in their reports.
+/// The maximum length of a written line, in characters. The full findings are in the verifier's report.
 const LINE_MAX: usize = 500;
-/// So many lines of each kind go into an entry.
+/// The maximum number of lines of each kind in an entry.
 const LINES_MAX: usize = 50;
 
 const QUESTION_MARK: &str = "**Question:**";
@@ -36,23 +36,23 @@ pub enum NotEdited {
     NotAsked,
 }
 
-/// What is written when the work on an item is over.
+/// The outcome that is written when the work on an item ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutcomeBlock {
     pub outcome: ItemOutcome,
-    /// Which work it was: a word that is used only once.
+    /// The unique name of the run.
     pub run: String,
-    /// Why, if it is no success.
+    /// The reason, unless the outcome is success.
     pub reason: Option<String>,
     pub finished: String,
-    /// In words: unknown is not zero.
+    /// The cost in words, because an unknown cost is not zero.
     pub cost: String,
     pub duration: String,
     pub commits: Vec<String>,
     pub plan: Option<String>,
 }
 
-/// Gives the item another status.
+/// Sets the status of the item.
 pub fn set_status(text: &str, status: Status) -> Result<String, NotEdited> {
     let edited = with_status(text, status)?;
     proven(text, edited, "the status", |before, _| before.status = Some(status))
@@ -93,8 +93,8 @@ fn heading_word(status: Status) -> String {
     status.as_str().split('_').map(capitalised).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes a judgement into the verification log, unless the log has an entry of this number. `at` is the time as people read
-/// it; `Item::next_verification` says the number.
+/// Appends a judgement to the verification log, unless the log has an entry of this number. `at` is the time as people
+/// read it; `Item::next_verification` returns the number.
 pub fn append_verification(text: &str, number: u32, at: &str, judgement: &Judgement) -> Result<String, NotEdited> {
     if item(text)?.log.iter().any(|entry| entry.number == number) {
         return Ok(text.to_owned());
@@ -128,7 +128,7 @@ pub fn append_verification(text: &str, number: u32, at: &str, judgement: &Judgem
     })
 }
 
-/// Asks the author, and holds the item until there is an answer.
+/// Asks the author a question, and holds the item until it is answered.
 pub fn ask(text: &str, question: &str) -> Result<String, NotEdited> {
     let question = one_line(question);
     let open = item(text)?.clarification.is_some_and(|asked| asked.question == question && asked.answer.is_none());
@@ -141,12 +141,12 @@ pub fn ask(text: &str, question: &str) -> Result<String, NotEdited> {
     proven(text, edited, "the question", |before, after| {
         before.status = Some(Status::NeedsClarification);
         before.clarification = Some(Clarification { question, answer: None });
-        // An older answer is not the last one any more.
+        // An older answer is no longer the last one.
         before.hash.clone_from(&after.hash);
     })
 }
 
-/// Puts the answer to our question into the item, and opens it.
+/// Writes the answer to the question into the item, and opens the item.
 pub fn answer(text: &str, answer: &str) -> Result<String, NotEdited> {
     let answer = one_line(answer);
     if item(text)?.clarification.is_none_or(|asked| asked.answer.is_some()) {
@@ -167,7 +167,7 @@ pub fn answer(text: &str, answer: &str) -> Result<String, NotEdited> {
     })
 }
 
-/// The last question of a section, and the answer below it.
+/// Returns the last question of a section, and the answer below it.
 pub(super) fn asked(section: &str) -> Option<Clarification> {
     let at = section.rfind(QUESTION_MARK)?;
     let rest = &section[at + QUESTION_MARK.len()..];
@@ -176,7 +176,7 @@ pub(super) fn asked(section: &str) -> Option<Clarification> {
     Some(Clarification { question: words_of(question), answer })
 }
 
-/// Writes how the work on the item ended, and the status that goes with it. An older block is replaced.
+/// Writes the outcome of the item and the matching status. An older block is replaced.
 pub fn set_outcome(text: &str, kind: Kind, block: &OutcomeBlock) -> Result<String, NotEdited> {
     let status = block.outcome.status(kind);
     let without = without_outcome(text)?;
@@ -189,7 +189,7 @@ pub fn set_outcome(text: &str, kind: Kind, block: &OutcomeBlock) -> Result<Strin
 }
 
 impl OutcomeBlock {
-    /// Name and value of everything that is known. `shown` makes a text harmless where it is written.
+    /// Returns name and value of everything that is known. `shown` escapes the values for their destination.
     pub(super) fn rows(&self, shown: fn(&str) -> String) -> impl Iterator<Item = (&'static str, String)> {
         let commits: Vec<String> = self.commits.iter().map(|commit| shown(commit)).collect();
         let rows = [
@@ -210,7 +210,7 @@ impl OutcomeBlock {
     }
 }
 
-/// What the block says.
+/// Reads the outcome block.
 pub(super) fn ended_in(section: &str) -> Option<ItemEnd> {
     let row = |name: &str| {
         section
@@ -230,7 +230,7 @@ fn without_outcome(text: &str) -> Result<String, NotEdited> {
     Ok(edits.apply())
 }
 
-/// Puts a text at the end of a section; of a new one, if there is none yet: at the end of the file, but before the outcome.
+/// Appends a text to a section. A new section goes to the end of the file, before the outcome.
 fn appended(text: &str, section: &str, title: &str, addition: &str) -> Result<String, NotEdited> {
     let parts = parts(text)?;
     let (before, heading) = match (parts.section(section), parts.section(OUTCOME)) {
@@ -261,7 +261,7 @@ fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// A text of others as one line of a list: it can neither begin a heading nor open a fence or a comment.
+/// Returns an untrusted text as one line of a list: it cannot begin a heading or open a fence or a comment.
 fn one_line(text: &str) -> String {
     let line = words_of(text).replace("```", "'''").replace("~~~", "---").replace("<!--", "<--").replace("-->", "->");
     let line =
@@ -276,13 +276,13 @@ fn parts(text: &str) -> Result<Parts<'_>, NotEdited> {
     found.finish("item", parts).map(|(parts, _)| parts).map_err(NotEdited::Unreadable)
 }
 
-/// The item as it is. Its name and kind are of no interest here.
+/// Reads the item. Its name and kind do not matter here.
 fn item(text: &str) -> Result<Item, NotEdited> {
     let any = super::names::new_slug(0, "");
     read(&any, Kind::Defect, "item", text).map(|(item, _)| item).map_err(NotEdited::Unreadable)
 }
 
-/// The edited text, if it is the old item after `expected` was done to it. `expected` is also told the new one.
+/// Returns the edited text if it is the old item with `expected` applied. `expected` also gets the new item.
 fn proven(
     text: &str,
     edited: String,

@@ -1,4 +1,4 @@
-//! What we write into items, and what we leave as it is.
+//! Edits of items: the changes, and the text that must stay.
 
 use super::edit::{NotEdited, OutcomeBlock, answer, append_verification, ask, set_outcome, set_status};
 use super::{Item, ItemOutcome, Kind, Status, read};
@@ -65,7 +65,7 @@ fn only_the_status_changes() {
             assert!(edited.lines().any(|found| found.trim_end() == line), "{edited}");
             assert_eq!(text.contains('\r'), edited.contains('\r'));
             assert_eq!(edited.matches("\r\n").count(), edited.matches('\r').count());
-            // All lines but the ones of the status are as they were.
+            // All lines except those of the status are unchanged.
             let others = |text: &str| -> Vec<String> {
                 text.lines()
                     .filter(|line| !line.to_lowercase().contains("pen") && !line.contains("rogress"))
@@ -152,7 +152,7 @@ mod properties {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the author wrote and whatever a verifier says: the item stays the item, or nothing is written.
+        /// Whatever the author and the verifier wrote, the item stays the same or nothing is written.
         #[test]
         fn edits_change_nothing_else(
             text in "(# X\n|## Status: Open\n|## Summary\n|---\n|status: open\n|## Verification Log\n|### Verification #1 - x\n|\\*\\*Verdict: FAIL\\*\\*\n|## Clarification\n|## Outcome \\(posse\\)\n|```\n|words\n|\n|\r\n|- a\n){0,14}",

@@ -1,21 +1,21 @@
-//! Whether there is enough in an item to begin. What cannot be checked later is asked about now, before anything is spent.
+//! Decides whether an item is precise enough to begin. Questions are asked before anything is spent.
 
 use super::item::says_something;
 use super::{Item, Kind};
 
-/// A summary of fewer words says that something is wrong, not what.
+/// The minimum length of a summary. A shorter one does not describe the problem.
 const SUMMARY_WORDS: usize = 8;
-/// Fewer words describe no symptom.
+/// The minimum length of a symptom.
 const SYMPTOM_WORDS: usize = 3;
 
-/// The question about an item that is too vague. A defect needs something that can be observed, a feature at least one thing
-/// that must hold when it is done.
+/// Returns the question about an item that is too vague. A defect needs an observable symptom, a feature at least one
+/// acceptance criterion.
 pub fn question(item: &Item) -> Option<&'static str> {
     let enough = match item.kind {
         Kind::Defect => observable(item),
         Kind::Feature => !item.criteria().is_empty(),
     };
-    // Who was asked and has answered has said it, wherever it stands.
+    // If the author has answered a question, the answer counts wherever it stands.
     let answered = item.clarification.as_ref().and_then(|asked| asked.answer.as_deref()).is_some_and(says_something);
     if enough || answered {
         return None;

@@ -18,21 +18,20 @@ pub struct Item {
     pub status: Option<Status>,
     pub priority: Priority,
     pub depends_on: Vec<Dependency>,
-    /// What the work on it may cost, in US dollars.
+    /// The budget of the item, in US dollars.
     pub budget_usd: Option<f64>,
-    /// Who should work on it, if the author has a wish.
+    /// The agent that the author wants, if any.
     pub agent: Option<String>,
-    /// What stands before the first section.
+    /// The text before the first section.
     pub lead: String,
-    /// What the author wrote, without header and without what is ours.
+    /// The author's sections, without the header and posse's sections.
     pub sections: Vec<ItemSection>,
     /// The last question that was asked about it.
     pub clarification: Option<Clarification>,
-    /// Every verification there was, in order.
+    /// All verifications, in order.
     pub log: Vec<LogEntry>,
     pub ended: Option<ItemEnd>,
-    /// Of what the author asks for. Another status, another priority or a new entry in the log do not change it: a plan that
-    /// was made for the item stays good.
+    /// The hash of the author's request. Status, priority and log do not change it, so an existing plan stays valid.
     pub hash: String,
 }
 
@@ -74,7 +73,7 @@ words! {
 #[serde(rename_all = "snake_case")]
 pub enum Dependency {
     On(Slug),
-    /// Words that name no item. Shown to people, and not waited for.
+    /// Text that names no item. It is shown to people, and does not hold the item.
     Words(String),
 }
 
@@ -94,28 +93,28 @@ pub struct Clarification {
 pub struct LogEntry {
     pub number: u32,
     pub verdict: Verdict,
-    /// What stands below its heading.
+    /// The text below its heading.
     pub text: String,
 }
 
-/// What is written in an item whose work is over.
+/// The outcome block of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemEnd {
     pub outcome: ItemOutcome,
-    /// Which work it was. Tells our own hand from others'.
+    /// The name of the run. Distinguishes posse's own entries from others.
     pub run: Option<String>,
 }
 
 words! {
-    /// How the work on an item ended.
+    /// The outcome of an item.
     pub enum ItemOutcome ("outcome") {
         Completed = "completed",
         CompletedWithWarnings = "completed_with_warnings",
-        /// Verified as often as it may be, and never right.
+        /// It failed its last permitted verification.
         Exhausted = "exhausted",
-        /// No plan could be made, or none could be carried out.
+        /// No plan could be made or carried out.
         Failed = "failed",
-        /// Its plan came to a point from which nothing could go on.
+        /// No task of its plan could continue.
         Deadlocked = "deadlocked",
     }
 }
@@ -127,12 +126,12 @@ impl Status {
 }
 
 impl ItemOutcome {
-    /// Only this may go into the archive of what is done.
+    /// Returns whether the item belongs in the archive of completed items.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Completed | Self::CompletedWithWarnings)
     }
 
-    /// The status of an item that ended so.
+    /// Returns the status of an item with this outcome.
     pub fn status(self, kind: Kind) -> Status {
         match (self, kind) {
             (Self::Completed | Self::CompletedWithWarnings, Kind::Defect) => Status::Fixed,
@@ -143,10 +142,10 @@ impl ItemOutcome {
     }
 }
 
-/// Sections in which people say what is to be seen when it is done.
+/// Titles of sections with acceptance criteria.
 const CRITERIA: [&str; 6] =
     ["acceptance criteria", "success criteria", "criteria", "definition of done", "verification", "requirements"];
-/// Sections in which people say what is wrong.
+/// Titles of sections with symptoms.
 pub(super) const SYMPTOMS: [&str; 9] = [
     "actual behavior",
     "actual",
@@ -160,13 +159,13 @@ pub(super) const SYMPTOMS: [&str; 9] = [
 ];
 
 impl Item {
-    /// The text of a section, whatever the case of its title.
+    /// Returns the text of a section. The case of the title does not matter.
     pub fn section(&self, title: &str) -> Option<&str> {
         let found = self.sections.iter().find(|section| plain_title(&section.title) == plain_title(title));
         found.map(|section| section.text.as_str())
     }
 
-    /// What must hold when it is done, point by point: list items of the sections that say so, or their text where it is no list.
+    /// Returns the acceptance criteria: the list items of their sections, or the whole text if there is no list.
     pub fn criteria(&self) -> Vec<String> {
         let wanted = CRITERIA.iter().filter_map(|title| self.section(title));
         let mut criteria: Vec<String> = wanted.flat_map(points).collect();
@@ -176,29 +175,29 @@ impl Item {
         criteria
     }
 
-    /// What is wrong, in the words of the author.
+    /// Returns the symptoms, in the author's words.
     pub fn symptoms(&self) -> Vec<&str> {
         SYMPTOMS.iter().filter_map(|title| self.section(title)).filter(|text| says_something(text)).collect()
     }
 
-    /// How often a verification found that it is not done.
+    /// Returns the number of failed verifications.
     pub fn failed_verifications(&self) -> u32 {
         let failed = self.log.iter().filter(|entry| entry.verdict == Verdict::Fail).count();
         u32::try_from(failed).unwrap_or(u32::MAX)
     }
 
-    /// The number of the next entry in the log.
+    /// Returns the number of the next entry in the log.
     pub fn next_verification(&self) -> u32 {
         self.log.iter().map(|entry| entry.number).max().unwrap_or(0).saturating_add(1)
     }
 }
 
-/// `Expected Behaviour:` and `expected behavior` are one.
+/// Normalizes a title: `Expected Behaviour:` and `expected behavior` are the same.
 pub(super) fn plain_title(title: &str) -> String {
     title.trim().trim_end_matches(':').trim_end().to_lowercase().replace("behaviour", "behavior")
 }
 
-/// The points of a text: its list items, each with the lines that belong to it, else the whole.
+/// Returns the list items of a text, each with its continuation lines, or else the whole text.
 fn points(text: &str) -> Vec<String> {
     let mut points: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -218,7 +217,7 @@ fn points(text: &str) -> Vec<String> {
     points
 }
 
-/// Whether there is more than a placeholder.
+/// Returns whether the text is more than a placeholder.
 pub(super) fn says_something(text: &str) -> bool {
     let words = text.lines().filter(|line| !line.trim_start().starts_with("<!--")).collect::<Vec<_>>().join(" ");
     let plain = words.trim().trim_matches(['.', '-', '*', '_', '(', ')', '…', ' ', '[', ']', '<', '>']).to_lowercase();

@@ -1,5 +1,5 @@
-//! As much Markdown as an item needs: lines, whether they are prose, and headings. A heading in a code fence or in a comment
-//! is an example of one, not one.
+//! The part of Markdown that items need: lines, prose and headings. A heading in a code fence or in a comment does not
+//! count.
 
 use crate::file_problem::TextSpan;
 
@@ -8,12 +8,12 @@ use crate::file_problem::TextSpan;
 pub(super) struct MarkdownLine<'t> {
     pub(super) text: &'t str,
     pub(super) at: TextSpan,
-    /// Neither in a code fence nor in a comment.
+    /// Outside code fences and comments.
     pub(super) prose: bool,
 }
 
 impl<'t> MarkdownLine<'t> {
-    /// Level and words, if it is a heading.
+    /// Returns level and text, if the line is a heading.
     pub(super) fn heading(&self) -> Option<(usize, &'t str)> {
         let text = self.text.trim_start_matches(' ');
         if !self.prose || self.text.len() - text.len() > 3 {
@@ -33,7 +33,7 @@ impl<'t> MarkdownLine<'t> {
         self.text.trim().is_empty()
     }
 
-    /// The place of a piece of this line: the piece itself, not one that reads the same.
+    /// Returns the span of a piece of this line. The piece is found by address, not by its text.
     pub(super) fn place_of(&self, piece: &str) -> TextSpan {
         let from = (piece.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len());
         TextSpan {
@@ -45,13 +45,14 @@ impl<'t> MarkdownLine<'t> {
     }
 }
 
-/// What keeps lines from being prose.
+/// A block whose lines are not prose.
 enum Inside {
     Fence { mark: char, length: usize, at: TextSpan },
     Comment { at: TextSpan },
 }
 
-/// All lines from a place on, and where a fence or comment begins that does not end. `line` is the number of the first.
+/// Returns all lines from a byte offset on, and the start of an unclosed fence or comment. `line` is the number of the
+/// first line.
 pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<MarkdownLine<'_>>, Option<TextSpan>) {
     let mut lines = Vec::new();
     let mut inside: Option<Inside> = None;
@@ -100,7 +101,7 @@ pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<MarkdownLine<'
     (lines, open)
 }
 
-/// Mark and length of a fence that opens here. How far it is indented says nothing: fences stand in lists too.
+/// Returns mark and length of a fence that opens here. Any indentation is accepted, because lists can contain fences.
 fn opening(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.len() - line.trim_start_matches(mark).len();
@@ -108,7 +109,7 @@ fn opening(line: &str) -> Option<(char, usize)> {
     (length >= 3 && !(mark == '`' && line[length..].contains('`'))).then_some((mark, length))
 }
 
-/// The text of a list item, without its mark and box: `- [x] it works`.
+/// Returns the text of a list item, without its mark and box: `- [x] it works`.
 pub(super) fn list_item(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let rest = match line.strip_prefix(['-', '*', '+']) {

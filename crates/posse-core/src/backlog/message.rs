@@ -1,4 +1,4 @@
-//! What people are told when the work on an item is over, without asking any model.
+//! The notification for people when an item ends. No model is involved.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use super::edit::OutcomeBlock;
 use super::{Item, ItemOutcome, Kind};
 use crate::visible::{shortened, words_of};
 
-/// The longest sentence in a message.
+/// The maximum length of a sentence in a message.
 const SENTENCE_MAX: usize = 300;
 
-/// The message about an item that is over.
+/// Returns the message about an item that has ended.
 pub fn message(item: &Item, block: &OutcomeBlock) -> String {
     let ended = match (block.outcome, item.kind) {
         (ItemOutcome::Completed, Kind::Defect) => "fixed",
@@ -31,7 +31,7 @@ pub fn message(item: &Item, block: &OutcomeBlock) -> String {
     out
 }
 
-/// The first sentence of a text, and not more than a few lines of it.
+/// Returns the first sentence of a text, shortened to a few lines.
 fn sentence(text: &str) -> String {
     let words = words_of(text);
     let end = words.find(". ").map_or(words.len(), |at| at + 1);

@@ -1,4 +1,4 @@
-//! Names of items, and the files they are in.
+//! Names of items and their files.
 
 use std::str::FromStr;
 
@@ -7,9 +7,9 @@ use serde::Deserialize;
 use crate::ids::checked_text;
 use crate::plan::names::slug_of;
 
-/// The longest name, in bytes. It becomes part of paths and branches, and gets endings there.
+/// The maximum length of a name, in bytes. Paths and branches append suffixes to it.
 const SLUG_MAX: usize = 120;
-/// The longest part of a title in the name of a new file.
+/// The maximum length of the title in the name of a new file.
 const TITLE_MAX: usize = 50;
 
 /// What an item is called: the name of its file without `.md`. Safe as a part of a path.
@@ -34,7 +34,7 @@ pub enum BadSlug {
 }
 
 impl Slug {
-    /// The item in a file of this name.
+    /// Returns the item in a file of this name.
     pub fn of_file(name: &str) -> Result<Self, BadSlug> {
         let stem = name.strip_suffix(".md").ok_or(BadSlug::NotMarkdown)?;
         if stem.eq_ignore_ascii_case("readme") {
@@ -54,14 +54,14 @@ impl Slug {
         format!("{}.md", self.0)
     }
 
-    /// The number it begins with: 7 of `07-colours`.
+    /// Returns the leading number: 7 for `07-colours`.
     pub fn number(&self) -> Option<u32> {
         let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let ends = matches!(self.0.as_bytes().get(digits), None | Some(b'-' | b'_' | b'.'));
         self.0[..digits].parse().ok().filter(|_| ends)
     }
 
-    /// The name without its number.
+    /// Returns the name without its number.
     pub fn words(&self) -> &str {
         match self.number() {
             Some(_) => self.0.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['-', '_', '.']),
@@ -69,7 +69,7 @@ impl Slug {
         }
     }
 
-    /// The order of file names, as people read them: 9 comes before 10, and what has no number comes last.
+    /// Returns the sort key for natural order: 9 comes before 10, and names without a number come last.
     pub fn order(&self) -> (u32, &str) {
         (self.number().unwrap_or(u32::MAX), &self.0)
     }
@@ -94,13 +94,13 @@ impl FromStr for Slug {
 
 checked_text!(Slug, BadSlug);
 
-/// The number of the next item. `taken` are the names of all there ever were, also of those in the archives: a number that
-/// comes back would make two items of one.
+/// Returns the number of the next item. `taken` are all names ever used, including those in the archives, because a
+/// reused number would merge two items.
 pub fn next_number<'s>(taken: impl IntoIterator<Item = &'s Slug>) -> u32 {
     taken.into_iter().filter_map(Slug::number).max().unwrap_or(0).saturating_add(1)
 }
 
-/// The name of a new item: its number and the beginning of its title.
+/// Returns the name of a new item: its number and the beginning of its title.
 pub fn new_slug(number: u32, title: &str) -> Slug {
     Slug(format!("{number:02}-{}", slug_of(title, TITLE_MAX, "item")))
 }

@@ -14,7 +14,7 @@ use crate::prompts::PromptTemplates;
 /// The task id in the planner's report.
 pub const TASK: &str = "plan";
 
-/// The longest part of an item that a prompt quotes, in bytes. The prompt names the file.
+/// The maximum length of an item that a prompt quotes, in bytes. The prompt names the file.
 const ITEM_MAX: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -26,21 +26,21 @@ pub struct PlannerBrief<'a> {
     pub item_path: &'a str,
     /// The whole file.
     pub item_text: &'a str,
-    /// Where the two documents go. The plan names the first as it stands here.
+    /// The path of the design document. The plan names it exactly like this.
     pub design_path: &'a str,
     pub plan_path: &'a str,
-    /// Files of the project that say how things are done there.
+    /// Files of the project that describe its conventions.
     pub conventions: &'a [String],
-    /// Name and description of every agent that a task can name.
+    /// Name and description of every agent that tasks may use.
     pub agents: &'a [(String, String)],
-    /// Commands we will run to check the work: name, command.
+    /// Commands that posse will run to check the work: name, command.
     pub gates: &'a [(String, String)],
-    /// Where the report goes. `None`: into the last message.
+    /// The path of the report. `None`: the report is the last message.
     pub report_file: Option<&'a str>,
     pub nonce: &'a str,
-    /// The plan it wrote, and what is wrong with it.
+    /// The problems of the plan to repair.
     pub repair: Option<&'a [String]>,
-    /// What came of the attempt before.
+    /// The failure of the previous attempt.
     pub failed: Option<&'a str>,
 }
 
@@ -56,7 +56,7 @@ impl PlannerBrief<'_> {
     }
 }
 
-/// The item as prompts show it.
+/// Returns the values of an item for prompts.
 pub(super) fn item_values(item: &Item, path: &str, text: &str) -> Value {
     let text = if text.len() > ITEM_MAX {
         format!("{}\n(the rest is in the file)", &text[..text.floor_char_boundary(ITEM_MAX)])
@@ -75,7 +75,7 @@ pub(super) fn item_values(item: &Item, path: &str, text: &str) -> Value {
     }
 }
 
-/// The acceptance criteria: id, text.
+/// Returns the acceptance criteria: id, text.
 pub(super) fn numbered(item: &Item) -> Vec<(String, String)> {
     item.criteria().into_iter().enumerate().map(|(i, text)| (format!("AC{}", i + 1), text)).collect()
 }
@@ -84,14 +84,14 @@ pub(super) fn lines(points: Vec<(String, String)>) -> Vec<String> {
     points.into_iter().map(|(id, text)| format!("{id}: {text}")).collect()
 }
 
-/// The example plan of the prompt, for this item. Criteria that the item does not have are left out.
+/// Returns the prompt's example plan for this item, without criteria that the item does not have.
 #[cfg(test)]
 pub(super) fn example(item: &Item, item_path: &str, design_path: &str) -> String {
     let (item, criteria) = (item_values(item, item_path, ""), lines(numbered(item)));
     PromptTemplates::default().render("planner_example", &context! { item, criteria, design_path }) + "\n"
 }
 
-/// What is wrong with a plan that a planner made, beyond what `Plan::read` finds. Empty: nothing.
+/// Returns the problems of a planner's plan, beyond those that `Plan::read` finds.
 pub fn problems(plan: &Plan, item: &Item, item_path: &str, design_path: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut add = |text: String| wrong.push(text);
@@ -136,7 +136,7 @@ pub fn problems(plan: &Plan, item: &Item, item_path: &str, design_path: &str) ->
     wrong
 }
 
-/// What of `meta` is set by people or by the configuration only.
+/// Returns the keys of `meta` that only people or the configuration may set.
 fn not_theirs(meta: &Meta) -> Vec<String> {
     let money = &meta.budget;
     let set = [

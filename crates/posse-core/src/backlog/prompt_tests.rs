@@ -1,4 +1,4 @@
-//! Prompts, whole: they are read like prose when they change.
+//! Snapshots of whole prompts, so that changes can be reviewed as prose.
 
 use super::edit::OutcomeBlock;
 use super::edit_tests::block;
@@ -107,7 +107,7 @@ fn the_item_stays_data() {
     assert!(planner(&long, None).contains("(the rest is in the file)"));
 }
 
-/// The example in the prompt is a plan that is accepted as it stands.
+/// The example plan of the prompt is valid.
 #[test]
 fn the_example_is_valid_for_every_item() {
     for text in [TEXT, "# X\n\nWhen I export more than ten rows, the file is empty.\n", "# X\n## Verification\n- one\n"]

@@ -1,4 +1,4 @@
-//! Which items may be worked on, in which order, and why the others may not.
+//! The order of items that may start, and the reasons why others may not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,25 +6,25 @@ use super::{Clarification, Dependency, Item, Kind, Slug, Status};
 use crate::nearest::nearest;
 use crate::plan::check::cycles;
 
-/// All that is known when it is decided.
+/// The input of the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Backlog<'a> {
-    /// What waits to be worked on.
+    /// The open items.
     pub items: &'a [Item],
     /// Items whose files could not be read.
     pub unreadable: &'a [Slug],
     pub archived: &'a [Archived],
-    /// Items on which work has begun: they come first.
+    /// Items in progress, which come first.
     pub unfinished: &'a BTreeSet<Slug>,
-    /// Items that are kept out for a reason of their own, and the reason.
+    /// Items that are held for a reason of their own, and the reason.
     pub parked: &'a BTreeMap<Slug, String>,
 }
 
-/// An item that is done with, one way or the other.
+/// An item that has ended, with any outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archived {
     pub slug: Slug,
-    /// `None`: its file says nothing that can be understood.
+    /// `None`: the status in its file is missing or unknown.
     pub status: Option<Status>,
     pub shelf: Shelf,
 }
@@ -36,8 +36,8 @@ pub enum Shelf {
 }
 
 impl Archived {
-    /// Whether it was done. The original pipeline left `Open` in what it moved to the completed items; any other status that
-    /// is not a success is believed.
+    /// Returns whether the item was completed. The original pipeline left `Open` in completed items. Any other status
+    /// that is not a success is believed.
     fn succeeded(&self) -> bool {
         let done = |status: Status| status.is_done() || status == Status::Open;
         self.shelf == Shelf::Completed && self.status.is_some_and(done)
@@ -53,11 +53,11 @@ impl Archived {
 pub struct QueueEntry {
     pub slug: Slug,
     pub kind: Kind,
-    /// Why it is not worked on, in words.
+    /// The reason why it may not start, in words.
     pub held: Option<String>,
 }
 
-/// The whole queue: what may be worked on in the order in which it should be, then the rest by name.
+/// Returns the whole queue: items that may start, in order, then the others by name.
 pub fn queue(backlog: &Backlog<'_>) -> Vec<QueueEntry> {
     let by_slug: HashMap<&Slug, usize> = backlog.items.iter().enumerate().map(|(i, item)| (&item.slug, i)).collect();
     let circles = circles(backlog.items, &by_slug);
@@ -71,7 +71,7 @@ pub fn queue(backlog: &Backlog<'_>) -> Vec<QueueEntry> {
     ranked.into_iter().map(entry).collect()
 }
 
-/// Why an item is not worked on.
+/// Returns why an item may not start.
 fn held(item: &Item, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>, circles: &[Vec<&Slug>]) -> Option<String> {
     let slug = &item.slug;
     let same = backlog.items.iter().filter(|other| other.slug == *slug).count();
@@ -92,7 +92,7 @@ fn held(item: &Item, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>, cir
         (Some(Status::NeedsClarification), None) => {
             Some("waits for clarification; set it to open when it is clear".into())
         }
-        // By us, before a restart.
+        // By posse, before a restart.
         (Some(Status::InProgress), _) if backlog.unfinished.contains(slug) => None,
         (Some(Status::InProgress), _) => Some("somebody works on it; set it to open to have it done here".into()),
         (Some(Status::OnHold), _) => Some("on hold".into()),
@@ -123,7 +123,7 @@ fn needs(item: &Item) -> impl Iterator<Item = &Slug> {
     })
 }
 
-/// What keeps an item from being there, if anything.
+/// Returns why a dependency is not met, if so.
 fn wait(needed: &Slug, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>) -> Option<String> {
     if by_slug.contains_key(needed) {
         return Some(format!("waits for {needed}"));
@@ -145,14 +145,14 @@ fn wait(needed: &Slug, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>) -
     }
     let active = backlog.items.iter().map(|item| &item.slug);
     let known = || active.clone().chain(backlog.archived.iter().map(|archived| &archived.slug)).map(Slug::as_str);
-    // `12` for `12-colours`, else a slip.
+    // `12` for `12-colours`; any other name is a mistake.
     let begins = known().find(|slug| slug.strip_prefix(needed.as_str()).is_some_and(|rest| rest.starts_with('-')));
     let meant = begins.or_else(|| nearest(needed.as_str(), known()));
     let hint = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
     Some(format!("depends on {needed}, which does not exist{hint}"))
 }
 
-/// Items that wait for each other, each circle once.
+/// Returns each dependency cycle once.
 fn circles<'a>(items: &'a [Item], by_slug: &HashMap<&Slug, usize>) -> Vec<Vec<&'a Slug>> {
     let known = |item| needs(item).filter_map(|slug| by_slug.get(slug).copied()).collect();
     let needs: Vec<Vec<usize>> = items.iter().map(known).collect();

@@ -1,4 +1,4 @@
-//! Who comes first, and who must wait for what.
+//! The order of items, and their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! From the text of an item to the item.
+//! Parses an item.
 //!
-//! Two styles of header are read, also mixed: YAML between `---`, and headings (`## Status: Open`). What stands below the
-//! header is prose: a status that is quoted there, or stands in a code fence, is none.
+//! Two styles of header are supported, also mixed: YAML between `---`, and headings (`## Status: Open`). Everything
+//! below the header is prose: a status in a quote or a code fence does not count.
 
 use std::str::FromStr;
 
@@ -35,10 +35,10 @@ const FRONT: Keys = Keys {
     ..Keys::NONE
 };
 
-/// The longest item that is read. People write pages, not books; and it all goes into prompts.
+/// The maximum length of an item, because the whole text goes into prompts.
 const TEXT_MAX: usize = 1 << 20;
 
-/// The fields that both styles of header have.
+/// The fields that both header styles share.
 const VALUES: [&str; 3] = ["status", "priority", "type"];
 pub(super) const STATUS: usize = 0;
 const DEPENDENCIES: &str = "dependencies";
@@ -50,38 +50,38 @@ pub(super) struct HeaderValue {
     pub(super) at: TextSpan,
 }
 
-/// A section: the lines of its heading and of its end, and the words of the heading.
+/// A section: its first line, its end, and its title.
 pub(super) struct Section<'t> {
     pub(super) head: usize,
     pub(super) end: usize,
     pub(super) words: &'t str,
 }
 
-/// The YAML on top, and the `---` behind it.
+/// The YAML front matter and its closing `---`.
 type FrontMatter = (Node, TextSpan);
 
-/// A text taken apart.
+/// The parts of a text.
 #[derive(Default)]
 pub(super) struct Parts<'t> {
     pub(super) front: Option<FrontMatter>,
     pub(super) lines: Vec<MarkdownLine<'t>>,
     pub(super) title: Option<usize>,
-    /// Headings of the header that have a value, as in `VALUES`.
+    /// Header headings that have a value, as in `VALUES`.
     pub(super) values: [Vec<HeaderValue>; 3],
     pub(super) sections: Vec<Section<'t>>,
-    /// The lines between the title and the first section that is no field.
+    /// The lines between the title and the first section that is not a field.
     lead: (usize, usize),
 }
 
 impl Parts<'_> {
-    /// The last section of this title.
+    /// Returns the last section with this title.
     pub(super) fn section(&self, title: &str) -> Option<&Section<'_>> {
         self.sections.iter().rfind(|section| plain_title(section.words) == title)
     }
 }
 
-/// Reads an item. `file` is its name for messages; `kind` is what its directory is for. All problems that can be found at
-/// once are reported at once.
+/// Parses an item. `file` is its name for messages; `kind` is the kind of its directory. All problems are reported at
+/// once where possible.
 pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Vec<FileProblem>), FileProblems> {
     let mut found = ProblemList::default();
     let item = take_apart(text, &mut found).and_then(|parts| item(slug, kind, &parts, &mut found));
@@ -100,7 +100,7 @@ pub(super) fn take_apart<'t>(text: &'t str, found: &mut ProblemList) -> Option<P
     Some(parts)
 }
 
-/// The YAML on top, and where the rest begins: its byte and its line.
+/// Returns the YAML front matter, and the byte and line where the rest begins.
 fn header(text: &str) -> Result<(Option<FrontMatter>, usize, usize), FileProblem> {
     let first = TextSpan { line: 1, column: 1, ..TextSpan::default() };
     if text.len() > TEXT_MAX {
@@ -111,12 +111,12 @@ fn header(text: &str) -> Result<(Option<FrontMatter>, usize, usize), FileProblem
         return Err(FileProblem::new(first, "it is not a text"));
     }
     let Some((end, body, line)) = front_matter(text)? else { return Ok((None, 0, 1)) };
-    // From the beginning, so that places are right: `---` begins a document.
+    // Parsed from the start of the text, so that positions are right: `---` begins a document.
     let front = yaml::parse(&text[..end])?.root;
     Ok((Some((front, TextSpan { start: end, end: body, line: line - 1, column: 1 })), body, line))
 }
 
-/// Where the YAML ends, where the rest begins, and its line.
+/// Returns the end of the YAML, and the byte and line where the rest begins.
 fn front_matter(text: &str) -> Result<Option<(usize, usize, usize)>, FileProblem> {
     let mut start = 0;
     for (i, line) in text.split_inclusive('\n').enumerate() {
@@ -136,7 +136,7 @@ fn front_matter(text: &str) -> Result<Option<(usize, usize, usize)>, FileProblem
     Err(FileProblem::new(at, "the header that begins here does not end").hint("it ends at a line `---`"))
 }
 
-/// The fields that a heading can have.
+/// Returns the field and the value of a heading.
 fn key(words: &str) -> Option<(&'static str, &str)> {
     let (name, value) = words.split_once(':').unwrap_or((words, ""));
     let name = name.trim().trim_matches('*').trim();
@@ -150,7 +150,7 @@ fn is_dependencies(words: &str) -> bool {
     key(words).is_some_and(|(name, _)| name == DEPENDENCIES)
 }
 
-/// Finds header, lead and sections.
+/// Finds the header, the lead and the sections.
 fn structure<'t>(front: Option<FrontMatter>, lines: Vec<MarkdownLine<'t>>, found: &mut ProblemList) -> Parts<'t> {
     let mut parts = Parts { front, ..Parts::default() };
     let headings =
@@ -201,7 +201,7 @@ fn structure<'t>(front: Option<FrontMatter>, lines: Vec<MarkdownLine<'t>>, found
     parts
 }
 
-/// `**Status:** Fixed` on top is no heading. Left unread, the item would be taken for open.
+/// Refuses a header in another form, such as `**Status:** Fixed`. Unread, it would make the item open.
 fn refuse_other_forms(parts: &Parts<'_>, found: &mut ProblemList) {
     let header = &parts.lines[..parts.lead.1];
     for line in header.iter().filter(|line| line.prose && line.heading().is_none() && line.text.contains(':')) {
@@ -214,15 +214,15 @@ fn refuse_other_forms(parts: &Parts<'_>, found: &mut ProblemList) {
     }
 }
 
-/// A value as one word, without marks and without what is said in brackets behind it. `In Progress`, `in-progress` and
-/// `in_progress` are the same.
+/// Returns a value as one word, without markup and trailing brackets. `In Progress`, `in-progress` and `in_progress`
+/// are the same.
 fn bare(value: &str) -> String {
     let value = value.split(" (").next().unwrap_or(value);
     let value = value.trim().trim_matches(['*', '`', '"']).trim().trim_end_matches('.');
     value.chars().map(|c| if matches!(c, ' ' | '-') { '_' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// The value of a field, which may be given more than once, but not differently.
+/// Returns the value of a field. Repetitions must agree.
 fn value_of<'v>(
     name: &str,
     mut values: impl Iterator<Item = &'v HeaderValue>,
@@ -320,7 +320,8 @@ fn word<T: FromStr<Err = UnknownWord>>(
     word.parse().map_err(unknown).ok()
 }
 
-/// `03-parser.md (needed first)`, `[03-parser](../03-parser.md)`, `docs/feature-backlog/03-parser.md` are one.
+/// Parses a dependency. `03-parser.md (needed first)`, `[03-parser](../03-parser.md)`,
+/// `docs/feature-backlog/03-parser.md` are the same.
 fn dependency(written: &str) -> Option<Dependency> {
     let mut text = written.trim();
     if let Some((label, rest)) = text.strip_prefix('[').and_then(|text| text.split_once("](")) {
@@ -348,13 +349,13 @@ fn log_entries(body: &[MarkdownLine<'_>]) -> Vec<LogEntry> {
     let ends = heads.iter().skip(1).map(|(i, _)| *i).chain([body.len()]);
     let entry = |((head, number), end): (&(usize, u32), usize)| {
         let text = joined(&body[head + 1..end]);
-        // An entry without a verdict is no proof of anything.
+        // An entry without a verdict proves nothing.
         LogEntry { number: *number, verdict: verdict::last_line(&text).unwrap_or(Verdict::Error), text }
     };
     heads.iter().zip(ends).map(entry).collect()
 }
 
-/// What stands between title and sections, without the fields.
+/// Returns the text between the title and the sections, without the fields.
 fn lead(parts: &Parts<'_>) -> String {
     let (begin, end) = parts.lead;
     let depends = |i: usize| {
@@ -375,7 +376,7 @@ fn joined(lines: &[MarkdownLine<'_>]) -> String {
 
 fn hash(item: &Item) -> String {
     let mut hash = Sha256::new();
-    // Lengths, so that no text can pass for two.
+    // Hashes lengths, too, so that different texts cannot collide by concatenation.
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);

@@ -1,4 +1,4 @@
-//! Items as people write them.
+//! Examples of items.
 
 use super::item::{Dependency, Kind, Priority, Status};
 use super::{Item, read};
@@ -8,7 +8,7 @@ fn of(text: &str) -> Item {
     whole(text).unwrap_or_else(|problems| panic!("{problems}")).0
 }
 
-/// The item and what is odd about it; or what is wrong.
+/// Returns the item and its warnings, or the problems.
 fn whole(text: &str) -> Result<(Item, Vec<String>), String> {
     let read = read(&"07-empty-export".parse().unwrap(), Kind::Defect, "07.md", text);
     let words = |problems: Vec<crate::file_problem::FileProblem>| problems.iter().map(ToString::to_string).collect();
@@ -199,7 +199,7 @@ cut off
     assert!(item.sections.is_empty(), "the log is ours");
 }
 
-/// A plan that was made for an item stays good as long as the item asks for the same.
+/// A plan stays valid as long as the request of its item is unchanged.
 #[test]
 fn the_hash_is_of_what_is_asked_for() {
     let hash = of(HEADINGS).hash;

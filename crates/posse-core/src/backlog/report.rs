@@ -1,4 +1,4 @@
-//! The report that lies beside an archived item.
+//! The report beside an archived item.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct ItemReport<'a> {
     pub item: &'a Item,
     pub block: &'a OutcomeBlock,
     pub tasks: &'a [ReportedTask],
-    /// Every session that worked on it, oldest first: planners, tasks, validators, verifiers.
+    /// Every session of the item, oldest first: planners, tasks, validators, verifiers.
     pub sessions: &'a [Line],
 }
 
@@ -39,7 +39,7 @@ pub fn markdown(report: &ItemReport<'_>) -> String {
         out.push_str("\n## Verifications\n\n| # | verdict | |\n|---|---|---|\n");
         for entry in &item.log {
             let beginning = |mark: &str| entry.text.lines().filter(|line| line.starts_with(mark)).count();
-            // The findings below name again what does not hold.
+            // The findings below repeat the points that failed.
             let (held, points) = (beginning("- [x] "), beginning("- [x] ") + beginning("- [ ] "));
             let _ = writeln!(out, "| {} | {} | {held} of {points} points hold |", entry.number, entry.verdict);
         }
@@ -80,7 +80,7 @@ pub fn markdown(report: &ItemReport<'_>) -> String {
     out
 }
 
-/// The purpose of a session.
+/// Returns the purpose of a session.
 fn phase(line: &Line) -> String {
     let task = line.task.as_deref().unwrap_or_default();
     match line.phase {
@@ -91,13 +91,13 @@ fn phase(line: &Line) -> String {
     }
 }
 
-/// The model that was requested, else those that the tool reports.
+/// Returns the requested model, or else those that the tool reports.
 fn model(line: &Line) -> String {
     let said = || line.usage.models.iter().map(|used| used.model.as_str()).collect::<Vec<_>>().join(", ");
     line.model.clone().unwrap_or_else(said)
 }
 
-/// A text in a table: one line, and no bar of its own.
+/// Returns a text as a table cell: one line, with bars escaped.
 fn cell(text: &str) -> String {
     words_of(text).replace('|', "\\|").replace('<', "&lt;")
 }

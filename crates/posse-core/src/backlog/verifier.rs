@@ -19,7 +19,7 @@ pub struct VerifierBrief<'a> {
     pub item: &'a Item,
     pub item_path: &'a str,
     pub item_text: &'a str,
-    /// Which files changed, and how much.
+    /// The changed files, and the size of each change.
     pub diff: &'a str,
     /// Commands with which posse checked the work: name, command.
     pub gates: &'a [(String, String)],
@@ -38,7 +38,7 @@ impl VerifierBrief<'_> {
     }
 }
 
-/// What is to be looked at, point by point: symptoms that must be gone, criteria that must hold.
+/// Returns the points to check: symptoms that must be gone, criteria that must hold.
 pub fn points(item: &Item) -> Vec<(String, String)> {
     let mut points = Vec::new();
     if item.kind == Kind::Defect {
@@ -52,7 +52,7 @@ pub fn points(item: &Item) -> Vec<(String, String)> {
     points
 }
 
-/// The verdict of a verifier, as far as its own findings bear it out. A PASS that leaves points out is none.
+/// Returns a verifier's verdict, as far as its findings support it. A PASS that leaves points out does not count.
 pub fn judge(report: Option<&Report>, last_message: &str, item: &Item) -> Judgement {
     let mut judgement = verdict::judge(report, last_message);
     let missing: Vec<String> = points(item)
@@ -67,7 +67,7 @@ pub fn judge(report: Option<&Report>, last_message: &str, item: &Item) -> Judgem
     judgement
 }
 
-/// `AC1` is not in `AC12`.
+/// Returns whether a text names this id. `AC1` is not in `AC12`.
 fn mentions(text: &str, id: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(id))
 }

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Wall;
 
-/// No session starts before its end.
+/// A usage limit. No session starts before its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
     pub until: Wall,
-    /// For people.
+    /// The text for people.
     pub reason: String,
-    /// The tool said when the quota comes back. Otherwise `until` is only when to try again.
+    /// The tool reported the reset time. Otherwise `until` is only the time of the next try.
     pub known: bool,
 }
 
@@ -26,7 +26,7 @@ impl Quota {
         self.hold.as_ref()
     }
 
-    /// The number of limits in a row whose end is unknown (`limits::detect`).
+    /// Returns the number of consecutive limits without a known end (`limits::detect`).
     pub fn probes(&self) -> u32 {
         self.probes
     }
@@ -35,7 +35,7 @@ impl Quota {
         self.hold.as_ref().map(|hold| hold.until)
     }
 
-    /// A session of this run hit a limit. Of two holds the longer one counts.
+    /// Records that a session of this run hit a limit. The longer of two holds counts.
     pub fn limited(&mut self, hold: Hold) {
         self.probes = if hold.known { 0 } else { self.probes + 1 };
         if self.until().is_none_or(|until| hold.until > until) {
@@ -43,17 +43,17 @@ impl Quota {
         }
     }
 
-    /// A session of this run ended, and not because of a limit.
+    /// Records that a session of this run ended for another reason than a limit.
     pub fn not_limited(&mut self) {
         self.probes = 0;
     }
 
-    /// Whether a hold that another run reports lasts longer than what is known.
+    /// Returns whether a hold that another run reports lasts longer than the known one.
     pub fn is_longer(&self, hold: &Hold, now: Wall) -> bool {
         hold.until > now && self.until().is_none_or(|until| until < hold.until)
     }
 
-    /// Adopts a hold that another run reports. Returns whether it lasts longer than what was known.
+    /// Adopts a hold that another run reports. Returns whether it lasts longer than the known one.
     pub fn adopt(&mut self, hold: Hold, now: Wall) -> bool {
         let is_longer = self.is_longer(&hold, now);
         if is_longer {

@@ -1,4 +1,4 @@
-//! What a run tells people.
+//! Notifications from a run.
 
 use crate::backlog::Slug;
 use crate::turn::Level;
@@ -8,7 +8,7 @@ use crate::words;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub what: NoticeKind,
-    /// The item of the backlog that it is about. The item's history has the text, too.
+    /// The backlog item that the notice is about. The item's history has the text, too.
     pub item: Option<Slug>,
     pub text: String,
     /// The text for messages, if it differs.
@@ -16,18 +16,18 @@ pub struct Notice {
 }
 
 words! {
-    /// The words are those in the log files of a pipeline.
+    /// The kind of a notice. The words are those in the log files of a pipeline.
     pub enum NoticeKind ("notice") {
         /// A step on the way.
         Step = "STEP",
         TaskVerified = "TASK_VERIFIED",
         TaskFailed = "TASK_FAILED",
         ValidationFailed = "VALIDATION_FAILED",
-        /// A task asks.
+        /// A task asks a question.
         Question = "QUESTION",
-        /// Sessions fail one after the other.
+        /// Consecutive sessions fail.
         BreakerOpen = "BREAKER_OPEN",
-        /// A change of the plan was not taken over.
+        /// A change of the plan was rejected.
         EditRejected = "EDIT_REJECTED",
         ItemStarted = "STARTED",
         ItemPlanned = "PLANNED",
@@ -37,7 +37,7 @@ words! {
         ItemExhausted = "EXHAUSTED",
         /// It waits for a person.
         ItemParked = "SUSPENDED",
-        /// It waits for a person because it is done and could not be archived.
+        /// It is done but could not be archived, and waits for a person.
         NotArchived = "ARCHIVE_FAILED",
         HoldBegins = "RATE_LIMITED",
         HoldEnds = "GOING_ON",
@@ -47,7 +47,7 @@ words! {
 }
 
 impl Notice {
-    /// A notice that concerns no single item.
+    /// Creates a notice that concerns no single item.
     pub fn new(what: NoticeKind, text: String) -> Self {
         Self { what, item: None, text, message: None }
     }
@@ -62,7 +62,7 @@ impl NoticeKind {
         }
     }
 
-    /// The event of its notification, and the priority. `None`: none is sent.
+    /// Returns the event of its notification, and the priority. `None`: no notification is sent.
     pub fn event(self) -> Option<(&'static str, u8)> {
         Some(match self {
             Self::Step | Self::ItemPlanned | Self::EditRejected => return None,

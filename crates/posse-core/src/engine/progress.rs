@@ -3,7 +3,7 @@
 use super::{RunOutcome, StopHow};
 use crate::time::Wall;
 
-/// What every run keeps beside its jobs.
+/// The state that every run keeps beside its jobs.
 #[derive(Clone, Debug)]
 pub struct Progress<E> {
     /// The time of the last input.
@@ -29,7 +29,7 @@ impl<E: Clone> Progress<E> {
         self.outcome.is_some()
     }
 
-    /// Ends the run. `effect` reports that.
+    /// Ends the run and requests `effect`, which reports the end.
     pub fn finish(&mut self, outcome: RunOutcome, reason: String, effect: E) {
         self.end(outcome, reason);
         self.effects.push(effect);
@@ -45,17 +45,17 @@ impl<E: Clone> Progress<E> {
         self.outcome = None;
     }
 
-    /// Asks the run to stop. A milder request does not replace a stricter one.
+    /// Requests a stop. A milder request does not replace a stricter one.
     pub fn request_stop(&mut self, how: StopHow) {
         self.stop = self.stop.max(Some(how));
     }
 
-    /// The next of these times. Times that have passed were acted on already.
+    /// Returns the next of these times. Times in the past were handled already.
     pub fn next_timer(&self, timers: impl Iterator<Item = Wall>) -> Option<Wall> {
         timers.filter(|at| *at > self.now && !self.is_over()).min()
     }
 
-    /// Effects that were requested and have not been answered.
+    /// Returns the requested effects without an answer.
     pub fn outstanding(&self) -> &[E] {
         &self.outstanding
     }
@@ -64,14 +64,15 @@ impl<E: Clone> Progress<E> {
         self.effects.push(effect);
     }
 
-    /// Drops the outstanding effects that an input has answered. Returns false if there is none: the answer is late or repeated.
+    /// Drops the outstanding effects that an input answers. Returns false if there is none: the answer is late or
+    /// repeated.
     pub fn settle(&mut self, is_answered: impl Fn(&E) -> bool) -> bool {
         let before = self.outstanding.len();
         self.outstanding.retain(|effect| !is_answered(effect));
         self.outstanding.len() < before
     }
 
-    /// Returns what was requested since the last input. Effects that an input will answer become outstanding.
+    /// Returns the effects requested since the last input. Effects that expect an answer become outstanding.
     pub fn take_effects(&mut self, has_answer: impl Fn(&E) -> bool) -> Vec<E> {
         let effects = std::mem::take(&mut self.effects);
         self.outstanding.extend(effects.iter().filter(|effect| has_answer(effect)).cloned());

@@ -18,14 +18,15 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause after failure number `failures`, counted from 1: each twice as long as the one before.
+    /// Returns the pause after failure number `failures`, counted from 1. Each pause is twice as long as the previous
+    /// one.
     pub fn pause(&self, failures: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1).min(31));
         self.base.saturating_mul(doubled).min(self.max)
     }
 
-    /// The pause after failure number `failures` that is not the job's own: no session could be started, nothing came back.
-    /// Such failures cost no attempt. `None` if there were too many in a row.
+    /// Returns the pause after failure number `failures` that is not the job's own, such as a session that did not
+    /// start. Such failures cost no attempt. `None` if there were too many in a row.
     pub fn infra_pause(&self, failures: u32) -> Option<Duration> {
         (failures < INFRA_MAX).then(|| self.pause(failures))
     }

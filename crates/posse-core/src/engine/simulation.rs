@@ -1,18 +1,18 @@
-//! A daemon that is killed at any place of its journal, for the simulated worlds of all workflows.
+//! A daemon that crashes at any entry of its journal, for the simulations of all workflows.
 
 use super::Machine;
 use crate::time::Wall;
 
-/// Where the daemon dies of an input.
+/// The moment of a crash while the daemon handles an input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Dies {
     /// The input is not durable yet.
     BeforeDurable,
-    /// It is durable, and nothing was done about it.
+    /// The input is durable, but no effect was carried out.
     BeforeActing,
-    /// Half of what it asks for is done.
+    /// Half of the effects were carried out.
     Midway,
-    /// All of it is done.
+    /// All effects were carried out.
     AfterActing,
 }
 
@@ -20,14 +20,14 @@ impl Dies {
     pub(crate) const ALL: [Self; 4] = [Self::BeforeDurable, Self::BeforeActing, Self::Midway, Self::AfterActing];
 }
 
-/// What is outside of the daemon and survives it.
+/// The world outside the daemon, which survives a crash.
 pub(crate) trait World: Sized {
     type Run: Machine<Input: Clone>;
 
-    /// The run before its first input.
+    /// Returns the run before its first input.
     fn new_run(&self) -> Self::Run;
 
-    /// The run that a journal tells of.
+    /// Returns the run that a journal describes.
     fn read_back(&self, journal: &Journal<Self>) -> Self::Run {
         let mut run = self.new_run();
         for (input, at) in journal.iter().cloned() {
@@ -36,16 +36,16 @@ pub(crate) trait World: Sized {
         run
     }
 
-    /// An input is durable: nobody says it again.
+    /// Marks an input as durable: it is not sent again.
     fn durable(&mut self, _input: &<Self::Run as Machine>::Input) {}
 
-    /// Checks what must hold after every input.
+    /// Checks the invariants after every input.
     fn check(&mut self, daemon: &Daemon<Self>, effects: &[<Self::Run as Machine>::Effect]);
 
-    /// Carries out an effect, or finds that it was done.
+    /// Carries out an effect, or finds that it was carried out.
     fn perform(&mut self, run: &Self::Run, effect: &<Self::Run as Machine>::Effect);
 
-    /// Another daemon has read the run back.
+    /// Called after a restarted daemon has replayed the run.
     fn returned(&mut self, daemon: &Daemon<Self>) {
         for effect in daemon.run.outstanding() {
             self.perform(&daemon.run, effect);
@@ -72,7 +72,7 @@ impl<W: World> Daemon<W> {
         Self { run: world.new_run(), journal: Vec::new() }
     }
 
-    /// Handles an input. If the daemon dies of it, only the journal and the world are left, and another one begins.
+    /// Handles an input. If the daemon crashes, only the journal and the world remain, and a new daemon starts.
     pub(crate) fn handle(&mut self, world: &mut W, input: <W::Run as Machine>::Input, now: Wall, dies: Option<Dies>) {
         if dies != Some(Dies::BeforeDurable) {
             world.durable(&input);

@@ -1,4 +1,4 @@
-//! How a run is asked to stop, and how it ends.
+//! Stop requests and outcomes of runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
-    /// The outcome as people read it.
+    /// Returns the outcome as text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Verified => "verified",

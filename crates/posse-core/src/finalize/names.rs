@@ -1,6 +1,6 @@
-//! Names that come from a slip of the shell or of a parser, not from a decision: `]`, `foo = bar`, `map.get(x)`.
+//! File names that come from a mistake in a shell or parser: `]`, `foo = bar`, `map.get(x)`.
 
-/// Files in which brackets have a meaning for a framework, such as `[id].tsx`, or are at least harmless.
+/// Extensions of files whose names may have brackets, as in `[id].tsx`.
 const SOURCE: &[&str] = &[
     "astro", "bash", "c", "cc", "cjs", "clj", "cljs", "cpp", "cs", "css", "cts", "cxx", "dart", "elm", "erl", "ex",
     "exs", "go", "gql", "graphql", "h", "hpp", "hs", "html", "java", "jl", "js", "json", "jsx", "kt", "kts", "less",
@@ -10,7 +10,7 @@ const SOURCE: &[&str] = &[
 
 const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('{', '}')];
 
-/// Whether a new file of this name is put aside. What stands in balanced brackets is forgiven in the name of a source file.
+/// Returns whether a new file of this name is suspicious. Source files may have balanced brackets.
 pub fn is_suspicious(name: &[u8]) -> bool {
     let name = &*String::from_utf8_lossy(name);
     let blank = |c: Option<char>| c.is_some_and(char::is_whitespace);
@@ -28,7 +28,7 @@ pub fn is_suspicious(name: &[u8]) -> bool {
     }
 }
 
-/// What stands outside of brackets; `None` if they are not balanced.
+/// Returns the text outside brackets, or `None` if they are not balanced.
 fn outside_brackets(name: &str) -> Option<String> {
     let (mut open, mut rest) = (Vec::new(), String::new());
     for c in name.chars() {

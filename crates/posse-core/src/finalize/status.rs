@@ -1,8 +1,9 @@
-//! Reads what `git status --porcelain=v2 -z --untracked-files=all` says; with `--branch` also where HEAD is.
+//! Parses the output of `git status --porcelain=v2 -z --untracked-files=all`; with `--branch` also the position of
+//! HEAD.
 
 use super::GitPath;
 
-/// A path whose state in HEAD, in the index and in the work tree is not the same.
+/// A path whose state differs between HEAD, the index and the work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     pub path: GitPath,
@@ -12,21 +13,21 @@ pub struct Change {
     pub present: bool,
     /// The index has it.
     pub tracked: bool,
-    /// It is a repository of its own.
+    /// It is a nested repository.
     pub repository: bool,
     /// It has conflicts that are not resolved.
     pub unmerged: bool,
 }
 
-/// Everything git says when it is asked once.
+/// The result of one `git status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     pub changes: Vec<Change>,
-    /// The commit that is checked out; `None` before the first.
+    /// The commit that is checked out, or `None` before the first commit.
     pub commit: Option<String>,
-    /// The branch that is checked out; `None` if HEAD is detached.
+    /// The branch that is checked out, or `None` if HEAD is detached.
     pub branch: Option<String>,
-    /// The index is not as HEAD is.
+    /// The index differs from HEAD.
     pub staged: bool,
 }
 
@@ -54,7 +55,7 @@ impl Status {
 #[error("git says something of a file that posse does not understand: {0:?}")]
 pub struct StatusError(String);
 
-/// The mode of something that is not there, and of a repository.
+/// The mode of an absent path, and of a repository.
 const ABSENT: &[u8] = b"000000";
 const GITLINK: &[u8] = b"160000";
 
@@ -72,12 +73,12 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
             b'#' | b'!' => {}
             b'?' => {
                 let name = fields(2)?[1];
-                // Of a repository within, git names only the directory.
+                // For a nested repository, git names only the directory.
                 let (name, repository) = name.strip_suffix(b"/").map_or((name, false), |name| (name, true));
                 changes.push(Change { path: path(name), new: true, present: true, repository, ..Change::default() });
             }
             b'1' => changes.push(ordinary(&fields(9)?)),
-            // Renamed or copied: we ask git not to look for these, but a newer one might.
+            // Renamed or copied. Detection is off, but newer versions of git might report them.
             b'2' => {
                 let fields = fields(10)?;
                 let origin = records.next().ok_or_else(nonsense)?;
@@ -98,14 +99,14 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
     Ok(changes)
 }
 
-/// What git ignores, if it was asked for that too.
+/// Returns the ignored paths, if the status includes them.
 pub fn ignored(status: &[u8]) -> Vec<GitPath> {
     let records = status.split(|byte| *byte == 0);
     let paths = records.filter_map(|record| record.strip_prefix(b"! "));
     paths.map(|path| GitPath(path.strip_suffix(b"/").unwrap_or(path).to_vec())).collect()
 }
 
-/// `1 XY sub mH mI mW hH hI path`, and the same beginning in a `2`.
+/// Parses `1 XY sub mH mI mW hH hI path`, and the same beginning in a `2`.
 fn ordinary(fields: &[&[u8]]) -> Change {
     let (head, index, work) = (fields[3], fields[4], fields[5]);
     let repository = fields[2].starts_with(b"S") || [head, index, work].contains(&GITLINK);

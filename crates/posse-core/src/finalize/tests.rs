@@ -4,7 +4,7 @@ fn path(text: &str) -> GitPath {
     GitPath(text.as_bytes().to_vec())
 }
 
-/// A line of git's, as it would be with these modes in HEAD, index and work tree.
+/// Returns a line of git's status with these modes in HEAD, index and work tree.
 fn line(modes: [&str; 3], name: &str) -> String {
     let [head, index, work] = modes;
     format!("1 .. N... {head} {index} {work} {0} {0} {name}\0", "0".repeat(40))
@@ -42,21 +42,21 @@ fn every_changed_path_has_its_place() {
         ("# branch.oid 1234\0! ignored\0".into(), &[], ""),
         (line(changed, "a b") + &line(added, "new") + &line(deleted, "old"), &[], "add:\"a b\" add:new remove:old"),
         ("? new\0? two\nlines\0".into(), &[], "add:new add:\"two\\nlines\""),
-        // The user's stays, changed again, deleted, or put back.
+        // The user's paths stay: changed again, deleted, or restored.
         (line(changed, "a") + &line(changed, "b"), &["a"], "add:b UsersWork:a"),
         (line(deleted, "a"), &["a", "gone"], "UsersWork:a vanished:gone"),
         ("? mine\0? theirs\0".into(), &["mine"], "add:theirs UsersWork:mine"),
-        // Deleted from the index by the run, but there.
+        // The run deleted it from the index, but it exists.
         (line([FILE, NONE, NONE], "a") + "? a\0", &[], "add:a"),
         (line([FILE, NONE, NONE], "a") + "? a\0", &["a"], "UsersWork:a"),
-        // Suspicious only where new, and the user's never.
+        // Only new files are suspicious, and the user's never are.
         ("? x = 1\0? [id].tsx\0".into(), &[], "add:[id].tsx quarantine:\"x = 1\""),
         (line(added, "f(x)"), &[], "quarantine:f(x)"),
         (line(changed, "f(x)"), &[], "add:f(x)"),
         (line(deleted, "f(x)"), &[], "remove:f(x)"),
         ("? x=1\0".into(), &["x=1"], "UsersWork:x=1"),
         ("? a=b/main.rs\0".into(), &[], "add:a=b/main.rs"),
-        // Ours.
+        // Posse's own paths.
         (
             "? .tmp/a\0? sub/.tmp/b\0? .posse/x=1\0? docs/.posse-a.md-Ab1\0? .tmpx\0".into(),
             &[],
@@ -67,15 +67,15 @@ fn every_changed_path_has_its_place() {
         ("? nested/\0".into(), &[], "Repository:nested"),
         ("1 .M S.M. 160000 160000 160000 0 0 sub\0".into(), &[], "Repository:sub"),
         ("1 A. N... 000000 160000 160000 0 0 sub\0".into(), &[], "Repository:sub"),
-        // The user's file became a directory, and the other way round.
+        // The user's file became a directory, and vice versa.
         (line(deleted, "a") + "? a/b\0? ab\0", &["a"], "add:ab UsersWork:a UsersWork:a/b"),
         (line(deleted, "a/b") + &line(deleted, "a/c") + "? a\0", &["a/b"], "remove:a/c InTheWay:a UsersWork:a/b"),
         (line(deleted, "a/b") + "? a\0", &[], "add:a remove:a/b"),
         ("? nested/x\0".into(), &["nested"], "UsersWork:nested/x vanished:nested"),
-        // Ignored before; a file that was committed all the same is as any other.
+        // Ignored before the run. A committed file counts like any other.
         ("? .env\0? target/x=1\0? targets\0".into(), &[], "add:targets Ignored:.env Ignored:target/x=1"),
         (line(changed, "target/kept"), &[], "add:target/kept"),
-        // Renames, should git look for them after all.
+        // Renames, in case git detects them.
         ("2 R. N... 100644 100644 100644 0 0 R100 new\0old\0".into(), &[], "add:new remove:old"),
         ("2 C. N... 100644 100644 100644 0 0 C100 new\0old\0".into(), &[], "add:new"),
         ("2 R. N... 100644 100644 100644 0 0 R100 new\0old\0".into(), &["old", "new"], "UsersWork:new UsersWork:old"),
@@ -111,7 +111,7 @@ fn where_head_is_and_whether_something_is_staged() {
         ("1 MM N... 100644 100644 100644 1 2 a", true),
         ("1 D. N... 100644 000000 000000 1 0 a", true),
         ("1 .D N... 100644 100644 000000 1 1 a", false),
-        // Announced only: nothing of it would be committed.
+        // Only `git add -N`: no content would be committed.
         ("1 .A N... 000000 000000 100644 0 0 a", false),
         ("u UU N... 100644 100644 100644 100644 1 2 3 a", true),
         ("? 1 M. a", false),

@@ -1,5 +1,5 @@
-//! The circuit breaker: when attempts fail one after the other, whatever the task, something is wrong that no attempt will
-//! mend. Then nothing is started for a while, one session is let through to see, and after the second time the run ends.
+//! The circuit breaker. Consecutive failures of any tasks mean that something else is wrong. Sessions then pause, and
+//! one probe is let through. After the last permitted trip the run ends.
 
 use std::time::Duration;
 
@@ -9,15 +9,16 @@ use crate::time::Wall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreakerSettings {
-    /// Failures in a row.
+    /// The number of consecutive failures.
     pub threshold: u32,
-    /// How long nothing is started.
+    /// The length of the pause.
     pub reset: Duration,
-    /// At this trip the run ends instead of waiting.
+    /// The number of the trip that ends the run.
     pub max_trips: u32,
 }
 
-/// Kept with the run, so that a restart does not forgive. Its times are of the wall clock because they outlive the process.
+/// The breaker's state. It is kept with the run, so a restart does not reset it. Its times are of the wall clock
+/// because they outlive the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
     state: BreakerState,
@@ -33,7 +34,7 @@ enum BreakerState {
     Open {
         until: Wall,
     },
-    /// One session is on its way to find out.
+    /// One session is running as a probe.
     HalfOpen,
 }
 
@@ -43,24 +44,24 @@ impl Default for BreakerState {
     }
 }
 
-/// What an attempt means for the breaker.
+/// The effect of an attempt on the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     Success,
     Failure,
-    /// A stop, a used-up quota, a validator that found fault: no sign that nothing works.
+    /// A stop, an exhausted quota or a validator's FAIL: not a sign of a general failure.
     Nothing,
 }
 
-/// Whether a session may be started.
+/// The breaker's answer to a new session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerGate {
     Open,
-    /// One, and no second beside it.
+    /// One session may start, and no second beside it.
     Probe,
-    /// None before then.
+    /// No session may start before then.
     Wait(Wall),
-    /// None any more: the run ends as `circuit_open`.
+    /// No session may start any more: the run ends as `circuit_open`.
     Broken,
 }
 
@@ -71,12 +72,12 @@ impl Breaker {
             BreakerState::Closed { .. } => BreakerGate::Open,
             BreakerState::Open { until } if now < until => BreakerGate::Wait(until),
             BreakerState::Open { .. } => BreakerGate::Probe,
-            // The probe is out. Nothing beside it; its end will be told.
+            // The probe is running. Its end decides.
             BreakerState::HalfOpen => BreakerGate::Wait(Wall(i64::MAX)),
         }
     }
 
-    /// The end of the pause, if the breaker is open.
+    /// Returns the end of the pause, if the breaker is open.
     pub fn reopens(&self, settings: &BreakerSettings) -> Option<Wall> {
         match self.state {
             BreakerState::Open { until } if self.trips < settings.max_trips => Some(until),
@@ -84,7 +85,7 @@ impl Breaker {
         }
     }
 
-    /// A session is started. Only while the gate lets it.
+    /// Records the start of a session. Called only while the gate permits it.
     pub fn started(&mut self) {
         if matches!(self.state, BreakerState::Open { .. }) {
             self.state = BreakerState::HalfOpen;
@@ -104,9 +105,9 @@ impl Breaker {
                 self.trips += 1;
                 open
             }
-            // The probe found nothing out; the next may go at once.
+            // The probe was inconclusive; the next may start at once.
             (BreakerState::HalfOpen, Counts::Nothing) => BreakerState::Open { until: now },
-            // A session that was on its way when it tripped.
+            // A session that was running when the breaker tripped.
             (state @ BreakerState::Open { .. }, Counts::Failure) | (state, Counts::Nothing) => state,
         };
     }
@@ -126,7 +127,7 @@ mod tests {
         End(Counts),
     }
 
-    /// What is done at which second, and how the gate stands then.
+    /// Checks the state of the gate after each step at its second.
     #[track_caller]
     fn check(steps: &[(i64, Do, BreakerGate)]) {
         let (mut breaker, settings) = (Breaker::default(), PlanConfig::default().breaker);
@@ -175,7 +176,7 @@ mod tests {
             (321, Do::Start, BreakerGate::Wait(Wall(i64::MAX))),
             (330, Do::End(Counts::Success), BreakerGate::Open),
         ]);
-        // In a batch any success resets.
+        // In a batch, any success resets the breaker.
         check(&[
             (0, FAIL, BreakerGate::Open),
             (0, FAIL, BreakerGate::Open),

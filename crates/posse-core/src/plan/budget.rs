@@ -1,5 +1,5 @@
-//! Money: what may be spent, and one ledger of what was. Every total is a sum over the ledger, so no session is forgotten:
-//! failed ones, ended ones, validators. What a tool does not say is unknown, which is not zero.
+//! Budgets, and one ledger of all spending. Every total is a sum over the ledger, including failed sessions, ended
+//! sessions and validators. If a tool does not report an amount, it is unknown, not zero.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::file::{BudgetMeta, Plan};
 use super::settings::Given;
 use crate::time::Wall;
 
-/// What one session used, as its tool reports it. Costs are estimates of the tool at API prices.
+/// The usage of one session, as its tool reports it. Costs are estimates of the tool at API prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     pub cost_usd: Option<f64>,
@@ -20,17 +20,17 @@ pub struct Usage {
     pub cache_read_tokens: Option<u64>,
     pub cache_creation_tokens: Option<u64>,
     pub api_seconds: Option<f64>,
-    /// The session was ended before it could say it all; this is what was seen until then.
+    /// The session ended before its final report. These amounts are the last known ones.
     pub partial: bool,
-    /// By model, where the tool says so.
+    /// The usage by model, if the tool reports it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelUsage>,
-    /// There was no session: it could not be started, or need not be. Nothing was used.
+    /// No session ran: it could not start, or was not needed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_session: bool,
 }
 
-/// What one of a session's models used.
+/// The usage of one model in a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelUsage {
     pub model: String,
@@ -42,13 +42,13 @@ pub struct ModelUsage {
 }
 
 impl Usage {
-    /// Of a session that never was.
+    /// Returns the usage of a session that never ran.
     pub fn none() -> Self {
         Self { no_session: true, ..Self::default() }
     }
 }
 
-/// What a session was for.
+/// The purpose of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -116,7 +116,7 @@ impl Total {
         self.seconds += line.seconds;
     }
 
-    /// One more session.
+    /// Adds a session.
     pub fn add_usage(&mut self, usage: &Usage) {
         if usage.no_session {
             return;
@@ -134,7 +134,7 @@ impl Total {
         self.api_seconds += usage.api_seconds.unwrap_or(0.0);
     }
 
-    /// All the sessions of another sum.
+    /// Adds all sessions of another sum.
     pub fn add_total(&mut self, other: &Self) {
         self.sessions += other.sessions;
         self.cost_usd += other.cost_usd;
@@ -150,7 +150,7 @@ impl Total {
         self.seconds += other.seconds;
     }
 
-    /// The cost in words: `1.25 USD`, `unknown`, `1.25 USD and 2 sessions of unknown cost`.
+    /// Returns the cost in words: `1.25 USD`, `unknown`, `1.25 USD and 2 sessions of unknown cost`.
     pub fn cost(&self) -> String {
         match (self.cost_unknown, self.sessions) {
             (0, _) => format!("{:.2} USD", self.cost_usd),
@@ -160,7 +160,7 @@ impl Total {
         }
     }
 
-    /// Which share of what was read came from the cache.
+    /// Returns the share of the input that came from the cache.
     pub fn cache_hits(&self) -> Option<f64> {
         let read = self.cache_read_tokens + self.input_tokens;
         #[allow(clippy::cast_precision_loss)] // A share for people.
@@ -168,8 +168,8 @@ impl Total {
     }
 }
 
-/// The most that may be spent on one level, if there is a limit. Of each amount the first that was said counts. Zero is said
-/// too: no limit.
+/// Returns the limit of one level, if there is one. For each amount the first setting counts. Zero is a setting, too:
+/// no limit.
 pub fn limit(said: &[BudgetMeta]) -> Option<f64> {
     let first = |amount: fn(&BudgetMeta) -> Option<f64>| said.iter().find_map(amount);
     let ceiling = first(|budget| budget.ceiling_usd).filter(|ceiling| *ceiling > 0.0)?;
@@ -184,11 +184,11 @@ pub struct Level {
     pub name: String,
     pub limit_usd: Option<f64>,
     pub spent: Total,
-    /// Whose sessions count.
+    /// The sessions that count.
     pub of: Of,
-    /// Only those of the last so many days.
+    /// If set, only sessions within this time count.
     pub window: Option<Duration>,
-    /// Only those since then.
+    /// If set, only sessions since then count.
     pub since: Option<Wall>,
 }
 
@@ -206,13 +206,13 @@ pub enum Of {
 }
 
 impl Of {
-    /// Whether others than one run spend on it.
+    /// Returns whether other runs spend on this level, too.
     pub fn is_shared(self) -> bool {
         matches!(self, Self::Item | Self::Backlog | Self::Project | Self::Everything)
     }
 }
 
-/// What one run of the pipeline may spend on the backlog.
+/// The budget of one run of the pipeline for the backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BacklogCap {
     pub limit_usd: f64,
@@ -220,7 +220,7 @@ pub struct BacklogCap {
     pub since: Wall,
 }
 
-/// Every level on which something is limited. What was spent is not in it yet.
+/// Returns every level with a limit. Its spending is not filled in yet.
 pub fn levels(plan: &Plan, config: &PlanConfig, given: &Given) -> Vec<Level> {
     let of_plan = limit(&[given.budget, plan.meta.budget, config.budget]);
     let level = |name: &str, limit_usd, of| Level { name: name.into(), limit_usd, of, ..Level::default() };
@@ -234,7 +234,7 @@ pub fn levels(plan: &Plan, config: &PlanConfig, given: &Given) -> Vec<Level> {
     levels
 }
 
-/// The levels on which all items together are limited.
+/// Returns the levels that limit all items together.
 pub fn backlog_levels(config: &PlanConfig, cap: Option<BacklogCap>) -> Vec<Level> {
     let cap = cap.map(|cap| Level {
         name: "this run of the backlog".into(),
@@ -254,17 +254,17 @@ pub fn backlog_levels(config: &PlanConfig, cap: Option<BacklogCap>) -> Vec<Level
     cap.into_iter().chain(windows).collect()
 }
 
-/// Counts one more session on every level.
+/// Counts a session on every level.
 pub fn spend(levels: &mut [Level], usage: &Usage) {
     levels.iter_mut().for_each(|level| level.spent.add_usage(usage));
 }
 
-/// Whether these sums are known already.
+/// Returns whether these sums are known already.
 pub fn knows_sums(levels: &[Level], sums: &[(String, Total)]) -> bool {
     sums.iter().all(|(name, total)| levels.iter().any(|level| level.name == *name && level.spent == *total))
 }
 
-/// Replaces what is spent on the levels with these names.
+/// Replaces the spending of the levels with these names.
 pub fn set_sums(levels: &mut [Level], sums: Vec<(String, Total)>) {
     for (name, total) in sums {
         if let Some(level) = levels.iter_mut().find(|level| level.name == name) {
@@ -273,13 +273,13 @@ pub fn set_sums(levels: &mut [Level], sums: Vec<(String, Total)>) {
     }
 }
 
-/// What may still be spent, on the tightest level. In steps that a command line can say.
+/// Returns the rest of the tightest level, rounded for a command line.
 pub fn left(levels: &[Level]) -> Option<f64> {
     let rests = levels.iter().filter_map(|level| Some(level.limit_usd? - level.spent.cost_usd));
     rests.min_by(f64::total_cmp).map(|rest| (rest.max(0.0) * 10_000.0).ceil() / 10_000.0)
 }
 
-/// The first level whose money is spent, in words. Asked before every session, whatever it is for.
+/// Returns the first exhausted level, in words. Checked before every session.
 pub fn exhausted(levels: &[Level]) -> Option<String> {
     levels.iter().find_map(|level| {
         let limit = level.limit_usd?;
@@ -335,7 +335,8 @@ mod tests {
         assert_eq!(limit(&[BudgetMeta { reserved_usd: Some(5.0), ..meta }, meta]), Some(0.0));
     }
 
-    /// Command line over plan over configuration, amount by amount; windows beside all of that.
+    /// For each amount, the command line takes precedence over the plan, and the plan over the configuration. Windows
+    /// apply in addition.
     #[test]
     fn every_level_has_its_limit() {
         let text = |budget: &str| {

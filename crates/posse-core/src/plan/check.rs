@@ -1,5 +1,5 @@
-//! What must hold between the tasks of a plan before any session is started: ids are unique, what is depended on exists,
-//! nothing waits for itself. A plan that breaks this would otherwise end with "nothing left to do".
+//! Checks between the tasks of a plan: ids are unique, dependencies exist, and there are no cycles. A plan that fails
+//! these checks would deadlock.
 
 use std::collections::HashMap;
 
@@ -53,16 +53,16 @@ pub(super) fn check(plan: &Plan, found: &mut ProblemList) {
     }
 }
 
-/// The id that was written in another way: `1-2` for `1.2`.
+/// Returns the id that was probably meant: `1.2` for `1-2`.
 fn meant<'t>(typed: &TaskId, tasks: &[&'t Task]) -> Option<&'t TaskId> {
     let plain = |id: &TaskId| id.as_str().chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     let wanted = plain(typed);
     tasks.iter().map(|task| &task.id).find(|id| plain(id) == wanted)
 }
 
-/// Circles in a graph, each once, beginning at its first task in the order of the file.
+/// Returns each cycle of a graph once, beginning at its first task in the order of the file.
 pub(crate) fn cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    // What is done leads into no circle that is not found yet.
+    // Finished nodes lead into no new cycle.
     let mut done = vec![false; needs.len()];
     let mut found = Vec::new();
     for start in 0..needs.len() {

@@ -1,37 +1,38 @@
-//! Whose is what in a checkout that the user and sessions share. What is not committed there belongs to a task, to a check that
-//! was run, or to the user: whatever nobody of ours is known to have left is theirs.
+//! Ownership of uncommitted paths in a checkout that the user and sessions share. A path belongs to a task, to a check,
+//! or to the user. Paths without a known owner are the user's.
 
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
 use crate::finalize::{GitPath, Was};
 
-/// What is not committed and not the user's.
+/// Uncommitted paths that are not the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loose {
     files: Vec<LooseFile>,
-    /// While a check runs: all that was not committed when it began. What comes on top is the check's.
+    /// The uncommitted paths at the start of a running check. Later ones belong to the check.
     checking: Option<Vec<GitPath>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct LooseFile {
     path: GitPath,
-    /// As it was left. What is not like that any more is somebody else's.
+    /// The content at the end of the session. If it differs now, somebody else changed it.
     content: String,
     /// `None`: a check left it.
     task: Option<TaskId>,
 }
 
 impl Loose {
-    /// Forgets what is committed, gone, or changed by others since. After a crash it ends the check that ran then.
+    /// Forgets paths that were committed, removed, or changed by others since. After a crash it also ends the
+    /// interrupted check.
     pub fn refresh(&mut self, dirty: &[Was]) {
         self.check_ended(dirty);
         self.files.retain(|file| dirty.iter().any(|was| was.path == file.path && was.content == file.content));
     }
 
     pub fn check_begins(&mut self, dirty: &[Was]) {
-        // One that a crash has cut off.
+        // A crash interrupted the check.
         self.check_ended(dirty);
         self.checking = Some(dirty.iter().map(|was| was.path.clone()).collect());
     }
@@ -47,7 +48,7 @@ impl Loose {
         }
     }
 
-    /// The session of a task is over. `before`: what was not committed when it began.
+    /// Records the end of a task's session. `before`: the uncommitted paths at its start.
     pub fn session_ended(&mut self, task: &TaskId, before: &[Was], dirty: &[Was]) {
         for was in dirty {
             let known = self.files.iter_mut().find(|file| file.path == was.path);
@@ -55,7 +56,7 @@ impl Loose {
                 Some(file) if file.task.as_ref().is_none_or(|owner| owner == task) => {
                     file.content.clone_from(&was.content);
                 }
-                // Another task's, which this one should have left alone: then it is nobody's any more.
+                // This session changed another task's path, so the path no longer has an owner.
                 Some(_) => {}
                 None if before.iter().any(|before| before.path == was.path) => {}
                 None => self.put(was, Some(task.clone())),
@@ -67,17 +68,17 @@ impl Loose {
         self.files.push(LooseFile { path: was.path.clone(), content: was.content.clone(), task });
     }
 
-    /// What sessions of this task have left.
+    /// Returns the paths that sessions of this task have left.
     pub fn of(&self, task: &TaskId) -> Vec<GitPath> {
         self.files.iter().filter(|file| file.task.as_ref() == Some(task)).map(|file| file.path.clone()).collect()
     }
 
-    /// What checks have left.
+    /// Returns the paths that checks have left.
     pub fn of_checks(&self) -> Vec<GitPath> {
         self.files.iter().filter(|file| file.task.is_none()).map(|file| file.path.clone()).collect()
     }
 
-    /// What a session of this task may not commit: the user's, and what other tasks have left.
+    /// Returns the paths that a session of this task may not commit: the user's, and those of other tasks.
     pub fn guarded(&self, dirty: &[Was], task: &TaskId) -> Vec<GitPath> {
         let free = |was: &&Was| {
             let known = self.files.iter().find(|file| file.path == was.path);
@@ -86,7 +87,7 @@ impl Loose {
         dirty.iter().filter(|was| !free(was)).map(|was| was.path.clone()).collect()
     }
 
-    /// What is the user's.
+    /// Returns the user's paths.
     pub fn users(&self, dirty: &[Was]) -> Vec<GitPath> {
         let known = |was: &&Was| self.files.iter().any(|file| file.path == was.path);
         dirty.iter().filter(|was| !known(was)).map(|was| was.path.clone()).collect()
@@ -97,7 +98,7 @@ impl Loose {
 mod tests {
     use super::*;
 
-    /// `a=1 b=2`: a and b are not committed, and what is in them.
+    /// Parses `a=1 b=2`: a and b are uncommitted, with these contents.
     fn dirty(text: &str) -> Vec<Was> {
         let was = |word: &str| {
             let (path, content) = word.split_once('=').unwrap();
@@ -114,7 +115,7 @@ mod tests {
         id.parse().unwrap()
     }
 
-    /// What is t's, what is checks', what t may not commit, what is the user's.
+    /// Returns the paths of t, those of checks, those that t may not commit, and the user's.
     fn whose(loose: &Loose, now: &str) -> [String; 4] {
         let now = dirty(now);
         [&loose.of(&task("t")), &loose.of_checks(), &loose.guarded(&now, &task("t")), &loose.users(&now)]
@@ -138,7 +139,7 @@ mod tests {
         let mut loose = Loose::default();
         loose.session_ended(&task("u"), &[], &dirty("other=1"));
         assert_eq!(whose(&loose, "other=1"), ["", "", "other", ""]);
-        // It was not told to keep its hands off by the operating system.
+        // The operating system does not protect the paths of other tasks.
         loose.session_ended(&task("t"), &dirty("other=1"), &dirty("other=2"));
         loose.refresh(&dirty("other=2"));
         assert_eq!(whose(&loose, "other=2"), ["", "", "other", "other"]);
@@ -149,7 +150,7 @@ mod tests {
         let mut loose = Loose::default();
         loose.session_ended(&task("t"), &dirty("mine=1"), &dirty("mine=1 new=1"));
         loose.check_begins(&dirty("mine=1 new=1"));
-        // The process dies while it runs; the next one sees what is there then.
+        // The process dies during the check. The next process sees the state of that time.
         loose.refresh(&dirty("mine=2 new=2 log=1"));
         assert_eq!(whose(&loose, "mine=2 new=2 log=1"), ["new", "log", "mine", "mine"]);
         loose.session_ended(&task("t"), &dirty("mine=2 new=2 log=1"), &dirty("mine=2 log=2"));

@@ -1,5 +1,5 @@
-//! The configuration of plans and backlogs as a value: what the user's config.toml (`[plans]`), the project's file, the
-//! environment and the command line set, and the defaults for the rest. A run keeps the configuration with which it begins.
+//! The configuration of plans and backlogs: the user's config.toml (`[plans]`), the project's file, the environment and
+//! the command line, with defaults for the rest. A run keeps the configuration with which it began.
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +21,10 @@ use crate::config::{
 
 /// The project's configuration file.
 pub const FILE: &str = ".posse/config.toml";
-/// The file of the original orchestrator. It is read if there is no other.
+/// The file of the original orchestrator. It is read if the project's file is missing.
 pub const LEGACY_FILE: &str = ".claude/orchestrator-config.yaml";
 
-/// The value of every key of plans. The keys and their meaning are declared in `config::keys`.
+/// The value of every key of plans. `config::keys` declares the keys and their meaning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanConfig {
@@ -59,7 +59,7 @@ pub struct PlanConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct ClaudeSettings {
     pub binary: Option<String>,
-    /// `haiku`, `sonnet`, `opus`: the model that is meant.
+    /// The models that `haiku`, `sonnet` and `opus` stand for.
     pub models: BTreeMap<String, String>,
 }
 
@@ -71,7 +71,7 @@ pub struct SandboxSettings {
     /// Profiles besides the built-in ones, or instead of them.
     #[serde(default)]
     pub profiles: BTreeMap<String, SandboxProfile>,
-    /// Agent, profile.
+    /// The profile of each agent.
     #[serde(default)]
     pub agents: BTreeMap<String, String>,
     pub deny: Vec<String>,
@@ -114,7 +114,7 @@ pub struct GitSettings {
     pub keep_failed: Duration,
 }
 
-/// An amount that may be spent within a time.
+/// A budget within a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetWindow {
@@ -162,7 +162,7 @@ const BUDGET: [&str; 3] =
     ["plans.budget.quota_ceiling_usd", "plans.budget.max_quota_percent", "plans.budget.reserved_budget_usd"];
 
 impl ResolvedPlans {
-    /// Merges the user's file, the project's file, and the layers above both.
+    /// Merges the user's file, the project's file, and the overrides.
     pub fn new(mut user: ConfigLayer, mut project: ConfigLayer, above: &[ConfigLayer]) -> Self {
         let windows = [(&mut user, WindowOwner::User), (&mut project, WindowOwner::Project)];
         let windows: Vec<(BudgetWindow, ValueOrigin)> =
@@ -170,7 +170,7 @@ impl ResolvedPlans {
         let layers: Vec<&ConfigLayer> = [&user, &project].into_iter().chain(above).collect();
         let mut settings = resolve(&layers, |key| key.plan_name().is_some());
         let whole = tree_of(&settings, ConfigKey::plan_name);
-        // Every value was checked for its key; a test sets all of them.
+        // Every value was checked for its key; a test sets all keys.
         let config: PlanConfig = serde_json::from_value(whole).expect("the keys are those of the configuration");
         if let Some(setting) = settings.iter_mut().find(|setting| setting.key == WINDOW)
             && let Some((_, origin)) = windows.last()
@@ -184,14 +184,14 @@ impl ResolvedPlans {
         }
     }
 
-    /// The origin of a key, by its name in a project's file.
+    /// Returns the origin of a key, by its name in a project's file.
     pub fn origin(&self, name: &str) -> &ValueOrigin {
         let setting = self.settings.iter().find(|setting| setting.key.strip_prefix("plans.") == Some(name));
         setting.map_or(&ValueOrigin::Default, |setting| &setting.origin)
     }
 }
 
-/// Takes the budget out of a layer that sets a window: it limits the window and not each plan.
+/// Moves the budget of a layer into its window, if it sets one: it does not limit single plans then.
 fn take_window(layer: &mut ConfigLayer, whose: WindowOwner) -> Option<(BudgetWindow, ValueOrigin)> {
     let (window, origin) = layer.take(WINDOW)?;
     let [ceiling_usd, percent, reserved_usd] = BUDGET.map(|path| layer.take(path)?.0.as_f64());
@@ -225,7 +225,7 @@ impl Default for PipelineLimits {
 }
 
 impl PlanConfig {
-    /// The project's own checks, in the order in which they are run.
+    /// Returns the project's own checks, in order.
     pub fn checks(&self) -> Vec<Gate> {
         let commands = [
             ("build", &self.build_command),
@@ -240,8 +240,8 @@ impl PlanConfig {
         commands.into_iter().filter_map(gate).collect()
     }
 
-    /// All checks of a plan: the project's, and the plan's own. A plan cannot leave out the project's, because agents write
-    /// plans too.
+    /// Returns all checks of a plan: the project's, and the plan's own. A plan cannot drop the project's, because
+    /// agents write plans too.
     pub fn gates(&self, plan: &Plan) -> Vec<Gate> {
         let mut gates = self.checks();
         for gate in &plan.meta.gates {
@@ -252,17 +252,17 @@ impl PlanConfig {
         gates
     }
 
-    /// The isolation that the plan or the configuration asks for. `None`: work trees, if they are possible.
+    /// Returns the isolation that the plan or the configuration sets. `None`: work trees, if possible.
     pub fn isolation(&self, plan: &Plan) -> Option<Isolation> {
         plan.meta.isolation.or(Some(self.git.isolation).filter(|isolation| *isolation == Isolation::InPlace))
     }
 
-    /// The model that a model name stands for.
+    /// Returns the model that a name stands for.
     pub fn model<'a>(&'a self, model: &'a str) -> &'a str {
         self.claude.models.get(model).map_or(model, String::as_str)
     }
 
-    /// The keys in which two configurations differ: name, old value, new value.
+    /// Returns the keys that differ between two configurations: name, old value, new value.
     pub fn differences(&self, other: &Self) -> Vec<(String, String, String)> {
         let [old, new] = [self, other].map(|config| {
             let mut values = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! Writes statuses into a plan file and touches nothing else in it: comments, order, quotes and unknown keys stay.
+//! Writes statuses into a plan file and keeps everything else: comments, order, quotes and unknown keys.
 //!
-//! The status of a task is replaced where it stands; a task without one gets a line for it. Then the new text is read again. It
-//! must be the old plan with the new statuses and every comment. If it is not, nothing is written: the journal has the truth.
+//! The status of a task is replaced in place; a task without one gets a new line. Then the new text is parsed. It must
+//! be the old plan with the new statuses and every comment. Otherwise nothing is written, and only the journal has the
+//! statuses.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,13 +97,13 @@ fn id_of(task: &Node) -> Option<&str> {
     task.get("id").and_then(|entry| entry.value.as_scalar())
 }
 
-/// A task without a status is pending.
+/// Returns the status of a task. A task without a status is pending.
 fn status_of(task: &Node) -> &str {
     let written = task.get("status").filter(|entry| !entry.value.is_null());
     written.map_or(TaskStatus::Pending.as_str(), |entry| entry.value.as_scalar().unwrap_or_default())
 }
 
-/// Changes to a text that leave the rest of it as it is, collected first and made at once.
+/// Edits of a text, collected first and applied at once.
 pub(crate) struct Edits<'t> {
     pub(crate) text: &'t str,
     /// The bytes to remove, and the text to put in their place.
@@ -126,7 +127,7 @@ impl Edits<'_> {
         !self.text[entry.key.at.start..end].contains('\n')
     }
 
-    /// Puts other text behind the colon of a field.
+    /// Replaces the text after the colon of a field.
     pub(crate) fn replace(&mut self, entry: &YamlEntry, with: &str) -> Option<()> {
         let behind_key = self.text.get(entry.key.at.end..)?;
         let colon = behind_key.len() - behind_key.trim_start_matches([' ', '\t']).len();
@@ -155,8 +156,8 @@ impl Edits<'_> {
         }
     }
 
-    /// The end of a value. Block scalars reach into the empty lines behind them, and the parser places an empty value at the
-    /// next token.
+    /// Returns the end of a value. Block scalars include trailing empty lines, and the parser places an empty value at
+    /// the next token.
     pub(crate) fn end(&self, node: &Node) -> usize {
         match &node.value {
             Value::Scalar { text, plain: true } if text.is_empty() => 0,
@@ -173,7 +174,7 @@ impl Edits<'_> {
         let mut out = String::with_capacity(self.text.len() + 256);
         let mut at = 0;
         for (range, with) in &self.splices {
-            // Of overlapping edits only the first is made. The caller's proof refuses the result.
+            // Only the first of overlapping edits is applied. The caller's check refuses the result.
             if range.start < at {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Statuses in the file: what is written, and that nothing else is touched.
+//! Statuses in the file: the written text, and everything that must stay.
 
 use super::edit::{NotWritten, PlanText};
 use super::file_tests::{OLD, id};
@@ -81,12 +81,12 @@ fn every_way_to_write_a_task_can_take_a_status() {
 fn what_cannot_be_proven_is_not_written() {
     let tasks = |tasks: &str| format!("meta: {{name: p}}\nsections:\n  - id: s\n    tasks:\n{tasks}");
     for (tasks, refused) in [
-        // A comment stands between the key and its value.
+        // A comment between the key and its value.
         (
             tasks("      - id: a\n        name: A\n        status:\n          # seen twice\n          pending\n"),
             NotWritten::WouldChangeMore,
         ),
-        // The status of one task stands for that of another.
+        // One alias shares the status of two tasks.
         (
             tasks("      - {id: a, name: A, status: &s pending}\n      - {id: b, name: B, status: *s}\n"),
             NotWritten::WouldChangeMore,

@@ -1,16 +1,16 @@
-//! Which model an attempt gets.
+//! The model for each attempt.
 
 use super::file::Escalation;
 
-/// Weakest first. Other names are passed on as they are and never raised: nobody knows what is above them.
+/// Model tiers, weakest first. Other names are never escalated, because their order is unknown.
 const TIERS: [&str; 3] = ["haiku", "sonnet", "opus"];
 
 fn tier(model: &str) -> Option<usize> {
     TIERS.iter().position(|tier| *tier == model)
 }
 
-/// The model for an attempt, if it is to be named at all. `wanted` is what the task says, else what its agent says; it is
-/// never gone below. `failures` are the failures of the task that count: what a stop or a used-up quota cost does not.
+/// Returns the model for an attempt, if one must be named. `wanted` is the model of the task, or else of its agent, and
+/// is the minimum. `failures` are the failures that count: stops and an exhausted quota do not.
 pub fn model(wanted: Option<&str>, failures: u32, escalation: &Escalation) -> Option<String> {
     if !escalation.enabled {
         return wanted.map(str::to_owned);
@@ -22,13 +22,13 @@ pub fn model(wanted: Option<&str>, failures: u32, escalation: &Escalation) -> Op
     Some(TIERS[reached.min(TIERS.len() - 1)].to_owned())
 }
 
-/// The model for a validator: never weaker than what did the work, and never the weakest.
+/// Returns the model for a validator: never weaker than the worker's model, and never the weakest.
 pub fn validator_model(wanted: Option<&str>, work: Option<&str>, escalation: &Escalation) -> Option<String> {
     let asked = wanted.or(escalation.enabled.then_some(escalation.validation_model.as_str()));
     let floor = 1.max(work.and_then(tier).unwrap_or(0));
     match asked {
         Some(model) => Some(tier(model).map_or(model, |at| TIERS[at.max(floor)]).to_owned()),
-        // Nobody asks for one. If the work was done by a model with a name, by that or the middle one.
+        // No model is set. If the worker's model was named, that one or the middle tier.
         None => work.map(|work| tier(work).map_or(work, |_| TIERS[floor]).to_owned()),
     }
 }

@@ -1,19 +1,18 @@
-//! Bringing the work of a task back into the branch it is for: what git says about it, and what of the user's is in the
-//! way.
+//! Merging a task's work into its target branch: git's output, and the user's files that are in the way.
 
 use crate::finalize::{Change, GitPath};
 
-/// In what two commits differ.
+/// The difference between two commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     pub paths: Vec<GitPath>,
-    /// Those of the paths that the first has.
+    /// The paths that exist in the first commit.
     pub existing: Vec<GitPath>,
-    /// A repository within the repository is among them, in one of the two.
+    /// One of the paths is a nested repository on either side.
     pub repositories: bool,
 }
 
-/// Reads what `git diff-tree -r -z --raw --no-renames` says; `None` if it is not that.
+/// Parses the output of `git diff-tree -r -z --raw --no-renames`, or returns `None`.
 pub fn difference(said: &[u8]) -> Option<Difference> {
     let mut words = said.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     let mut difference = Difference::default();
@@ -31,16 +30,16 @@ pub fn difference(said: &[u8]) -> Option<Difference> {
     Some(difference)
 }
 
-/// How two commits stand to each other.
+/// The relation of two commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AheadBehind {
-    /// What only the first has, oldest first.
+    /// The commits that only the first has, oldest first.
     pub behind: Vec<String>,
-    /// What only the second has.
+    /// The commits that only the second has.
     pub ahead: Vec<String>,
 }
 
-/// Reads what `git rev-list --left-right` says of `first...second`; `None` if it is not that.
+/// Parses the output of `git rev-list --left-right` for `first...second`, or returns `None`.
 pub fn ahead_behind(said: &str) -> Option<AheadBehind> {
     let mut ahead_behind = AheadBehind::default();
     for line in said.lines() {
@@ -53,15 +52,15 @@ pub fn ahead_behind(said: &str) -> Option<AheadBehind> {
     Some(ahead_behind)
 }
 
-/// What two commits give together.
+/// The merge of two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Together {
-    /// With marks in the files that have conflicts.
+    /// The tree, with conflict markers in files that have conflicts.
     pub tree: String,
     pub conflicts: Vec<GitPath>,
 }
 
-/// Reads what `git merge-tree --write-tree --name-only --no-messages -z` says; `None` if that is nothing.
+/// Parses the output of `git merge-tree --write-tree --name-only --no-messages -z`, or returns `None`.
 pub fn together(said: &[u8]) -> Option<Together> {
     let mut words = said.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     let tree = String::from_utf8(words.next()?.trim_ascii().to_vec()).ok()?;
@@ -71,8 +70,8 @@ pub fn together(said: &[u8]) -> Option<Together> {
     Some(Together { tree, conflicts })
 }
 
-/// What of the user's would be written over or removed, if these paths were written: the path itself, a file where a
-/// directory must be, or files in a directory that becomes a file.
+/// Returns the user's changes that writing these paths would overwrite or remove: the path itself, a file in place of a
+/// directory, or files in a directory that becomes a file.
 pub fn in_the_way(written: &[GitPath], changes: &[Change], ignored: &[GitPath]) -> Vec<GitPath> {
     let meets = |users: &GitPath| written.iter().any(|path| path == users || path.is_in(users) || users.is_in(path));
     let users = changes.iter().map(|change| &change.path).chain(ignored);

@@ -1,4 +1,4 @@
-//! Reading a map of a plan. What does not fit is reported and read as absent, so that one mistake does not hide the next.
+//! Reads a map of a plan. An invalid value is reported and read as absent, so that one mistake does not hide the next.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::nearest::nearest;
 
 /// The keys that a map may have.
 pub(crate) struct Keys {
-    /// What the map is, for messages.
+    /// The name of the map, for messages.
     pub(crate) of: &'static str,
     /// Keys with a value of this kind.
     pub(crate) fields: &'static [(&'static str, ValueKind)],
-    /// Keys that are read in another way, or accepted and mean nothing.
+    /// Keys that are read elsewhere, or accepted and ignored.
     pub(crate) others: &'static [&'static str],
-    /// Other names that are read as a known one: alias, name.
+    /// Aliases of known keys: alias, name.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
-    /// Names that other tools have for a known one. Taken for a mistake, with the right name as the hint.
+    /// Names of known keys in other tools. They are reported as mistakes, with the right name as the hint.
     pub(crate) elsewhere: &'static [(&'static str, &'static str)],
-    /// Known keys without which nothing unwanted is run or merged. A misspelling of one is a warning; of any other it is an
-    /// error.
+    /// Known keys whose absence cannot run or merge anything unwanted. A misspelling of one is a warning; of any other
+    /// it is an error.
     pub(crate) harmless: &'static [&'static str],
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct MapFields<'n> {
 }
 
 impl<'n> MapFields<'n> {
-    /// Checks keys and values. Returns `None` if the node is no map.
+    /// Checks keys and values. Returns `None` if the node is not a map.
     pub(crate) fn read(node: &'n Node, keys: &'static Keys, found: &mut ProblemList) -> Option<Self> {
         if !matches!(node.value, Value::Map(..)) {
             found.error(node.at, format!("{} should be a map, this is {}", keys.of, node.kind()));
@@ -81,7 +81,7 @@ impl<'n> MapFields<'n> {
             }
             seen.push((name, key.at));
             let Some((_, kind)) = field.filter(|_| !value.is_null()) else { continue };
-            // Numbers and the like may stand in quotes.
+            // Numbers and booleans may be quoted.
             let unquoted = value.as_scalar().map(|text| Node::scalar(value.at, text, true));
             let value = unquoted.as_ref().unwrap_or(value);
             match kind.check(value, &format!("`{name}`"), None, &mut found.warnings) {
@@ -100,12 +100,12 @@ impl<'n> MapFields<'n> {
         Some(fields)
     }
 
-    /// The values as those of a type. Its names and types are those of the keys.
+    /// Returns the values as a type whose field names and types match the keys.
     pub(crate) fn whole<T: DeserializeOwned>(&self) -> T {
         serde_json::from_value(self.values.clone().into()).expect("every value was checked for its key")
     }
 
-    /// The same over the value of a map without fields.
+    /// Returns the values on top of an existing value.
     pub(crate) fn over<T: Serialize + DeserializeOwned>(&self, empty: &T) -> T {
         let mut all = serde_json::to_value(empty).unwrap_or_default();
         all.as_object_mut().into_iter().for_each(|all| all.extend(self.values.clone()));
@@ -116,13 +116,13 @@ impl<'n> MapFields<'n> {
         self.values.get(key)?.as_str().map(str::to_owned)
     }
 
-    /// The value of a key, if it has one.
+    /// Returns the value of a key.
     pub(crate) fn node(&self, key: &str) -> Option<&'n Node> {
         let named = |entry: &&YamlEntry| entry.name().is_some_and(|name| self.keys.name(name) == key);
         self.node.entries().iter().find(named).map(|entry| &entry.value).filter(|node| !node.is_null())
     }
 
-    /// The single values of a key, which may have a list.
+    /// Returns the scalar values of a key that may have a list.
     pub(crate) fn words(&self, key: &str) -> impl Iterator<Item = &'n Node> + use<'n> {
         let items = self.node(key).map(|node| match &node.value {
             Value::List(items) => items.as_slice(),
@@ -134,7 +134,7 @@ impl<'n> MapFields<'n> {
 }
 
 pub(crate) fn as_bool(text: &str) -> Option<bool> {
-    // The words of YAML 1.1 too: the files of the tool we follow were read by that.
+    // YAML 1.1 booleans are accepted too, because the original orchestrator read them.
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),
         "false" | "no" | "off" => Some(false),
@@ -142,7 +142,7 @@ pub(crate) fn as_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// `90`, `90s`, `15m`, `1h30m`, `2d`. A bare number is seconds.
+/// Parses a duration: `90`, `90s`, `15m`, `1h30m`, `2d`. A bare number is seconds.
 pub fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {

@@ -1,7 +1,6 @@
 //! A plan as a value.
 //!
-//! What a plan leaves out stays out here too (`None`): the configuration may say it, and only then the default holds. The
-//! defaults are in `plan::settings`.
+//! Absent fields stay `None` here: the configuration comes next, then the defaults in `plan::settings`.
 
 use std::time::Duration;
 
@@ -15,11 +14,11 @@ use crate::words;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// From `meta.name`, or the name of the file without its ending.
+    /// The value of `meta.name`, or the name of the file without its extension.
     pub name: String,
     pub meta: Meta,
     pub sections: Vec<Section>,
-    /// What the plan names that must exist elsewhere.
+    /// The names in the plan that must exist elsewhere.
     #[serde(skip)]
     pub(super) mentions: Vec<Mention>,
 }
@@ -27,9 +26,9 @@ pub struct Plan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meta {
-    /// The design document that every session is pointed to.
+    /// The design document for every session.
     pub plan_doc: Option<String>,
-    /// The backlog item this plan is for.
+    /// The backlog item of this plan.
     pub source_item: Option<String>,
     pub requirements_path: Option<String>,
     #[serde(rename(deserialize = "max_attempts_default"))]
@@ -48,7 +47,7 @@ pub struct Meta {
     pub escalation: Escalation,
     /// Replaces the model of tasks that plan or judge.
     pub judge_model: Option<String>,
-    /// Whether every success is told. Unset: only in long plans.
+    /// Notifies of every success. Unset: only in long plans.
     pub step_notifications: Option<bool>,
     #[serde(skip_deserializing)]
     pub parallel: Option<Parallel>,
@@ -95,21 +94,21 @@ impl Default for Validation {
 }
 
 words! {
-    /// What a WARN of a validator means.
+    /// The meaning of a validator's WARN.
     pub enum OnWarning ("policy") {
         Accept = "accept",
-        /// Once more, then accept.
+        /// Retry once, then accept.
         Retry = "retry",
         Fail = "fail",
     }
 }
 
-/// When a task is given to a stronger model.
+/// The rule for escalating a task to a stronger model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Escalation {
     pub enabled: bool,
-    /// After so many failures, one tier up.
+    /// The number of failures before the next tier.
     #[serde(rename(deserialize = "escalate_after"))]
     pub after: u32,
     pub max_model: String,
@@ -139,7 +138,7 @@ pub enum Parallel {
 }
 
 words! {
-    /// Where tasks are worked on.
+    /// The place where tasks run.
     #[derive(Default)]
     pub enum Isolation ("isolation") {
         /// Each in a work tree of its own.
@@ -150,7 +149,7 @@ words! {
     }
 }
 
-/// A command that we run ourselves to see whether work holds.
+/// A command that posse runs to check the work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gate {
     pub name: String,
@@ -195,14 +194,14 @@ pub struct Task {
     pub target_acs: Vec<String>,
     #[serde(skip_deserializing)]
     pub permissions: Option<Permissions>,
-    /// The progress that the file tells.
+    /// The progress recorded in the file.
     #[serde(skip_deserializing)]
     pub record: Record,
     #[serde(skip)]
     pub(super) at: TaskPlaces,
 }
 
-/// What a session of the task may do, if less than its agent may.
+/// The permissions of the task's session, if narrower than its agent's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permissions {
@@ -216,7 +215,7 @@ pub(super) struct TaskPlaces {
     pub(super) depends_on: Vec<TextSpan>,
 }
 
-/// Something that a plan names and that must exist.
+/// A name in a plan that must exist.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mention {
     pub(super) what: Mentioned,
@@ -240,14 +239,14 @@ pub(super) enum Mentioned {
     File,
 }
 
-/// The agent of a task that names none.
+/// The default agent of a task.
 pub const DEFAULT_AGENT: &str = "coder";
-/// The validator of a plan that names none, or one that does not exist.
+/// The default validator of a plan, also if its validator does not exist.
 pub const DEFAULT_VALIDATOR: &str = "validator";
 
 impl Plan {
-    /// Reads a plan. `file` is its name, for messages and as the plan's own name if it has no other. All problems that can
-    /// be found at once are reported at once.
+    /// Parses a plan. `file` is its name for messages, and the default name of the plan. All problems are reported at
+    /// once where possible.
     pub fn read(file: &str, text: &str) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
         read::read(file, text)
     }
@@ -264,15 +263,14 @@ impl Plan {
         self.sections.iter().find(|section| section.tasks.iter().any(|task| task.id == *id))
     }
 
-    /// Returns what the plan names and what does not exist: problems, and warnings. The caller knows which agents and files
-    /// there are.
+    /// Returns problems and warnings about missing names. The caller knows the agents and files.
     pub fn missing(
         &self,
         agent_exists: impl Fn(&str) -> bool,
         file_exists: impl Fn(&str) -> bool,
     ) -> (Vec<FileProblem>, Vec<FileProblem>) {
         let mut found = ProblemList::default();
-        // What is wrong with the agent of a task is said at the task.
+        // A wrong agent is reported at its task.
         let is_of_a_task = |name: &str| self.tasks().any(|task| task.agent() == name);
         for Mention { what, name, at } in &self.mentions {
             let exists = match what {
@@ -288,7 +286,7 @@ impl Plan {
                 (Mentioned::Agent, _) => found
                     .error(*at, format!("there is no agent `{name}`"))
                     .add_hint(format!("{write_one}; a task without a role is not run")),
-                // The work of that agent would be merged without the validation that was asked for.
+                // That agent's work would be merged without the requested validation.
                 (Mentioned::RunAfter, Some(meant)) => found
                     .error(*at, format!("no task has the agent `{name}`"))
                     .add_hint(format!("did you mean `{meant}`?")),
@@ -306,7 +304,8 @@ impl Plan {
         (found.errors, found.warnings)
     }
 
-    /// Returns the agent of a task that this name is a slip of, if the plan validates and that agent's work is not validated.
+    /// Returns the agent of a task that this name misspells, if the plan validates and that agent's work is not
+    /// validated.
     fn not_validated_like(&self, name: &str) -> Option<&str> {
         let validation = &self.meta.validation;
         let agents =
@@ -314,7 +313,7 @@ impl Plan {
         nearest(name, agents).filter(|_| validation.enabled)
     }
 
-    /// Whether tasks of this agent are validated before they count.
+    /// Returns whether tasks of this agent are validated.
     pub fn validates(&self, task: &Task) -> bool {
         let validation = &self.meta.validation;
         validation.enabled && validation.run_after.iter().any(|agent| agent == task.agent())

@@ -1,5 +1,5 @@
-//! Plans as people write them, and what is said about those that do not hold. The names T15 … are those of the scenarios
-//! the plan format was specified with.
+//! Examples of plans, and the messages about invalid ones. The names T15 … are those of the scenarios the plan format
+//! was specified with.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::file::{Gate, GateWhen, Parallel, Permissions};
 use super::{Plan, TaskId, TaskStatus, cannot_fail};
 use crate::file_problem::{FileProblem, FileProblems};
 
-/// A plan as the tool we follow wrote it: comments, long descriptions, its own field names, statuses of an earlier run.
+/// A plan of the original orchestrator: comments, long descriptions, its own field names, statuses of an earlier run.
 pub(super) const OLD: &str = r#"# Sample plan
 meta:
   name: Sandbox fix   # shown in reports
@@ -91,7 +91,7 @@ fn t18_other_names_are_honoured() {
     assert_eq!(task.exclusive_resources, ["database"]);
 }
 
-/// A plan around tasks. They begin in line 4.
+/// Returns a plan with these tasks, which begin in line 4.
 fn with(tasks: &str) -> String {
     format!("meta: {{name: x}}\nsections:\n  - {{id: s, tasks: [\n{tasks}\n  ]}}\n")
 }
@@ -165,7 +165,7 @@ fn t20_ids_that_are_numbers_must_be_quoted() {
     assert_eq!(problems(&with("{id: a, name: A, depends_on: [1.1]}")).problems.len(), 1);
 }
 
-/// T22: whatever is left of a file that was cut off, it is never a plan with nothing to do.
+/// T22: a truncated file is never a plan without work.
 #[test]
 fn t22_no_piece_of_a_plan_is_taken_for_a_finished_one() {
     let text = OLD.replace("status: pending", "status: verified").replace("attempts: 0", "attempts: 1");
@@ -232,7 +232,7 @@ fn what_must_exist_elsewhere_is_asked_for() {
         ]
     );
     assert_eq!(warnings, []);
-    // The original orchestrator did not mind agents that nobody has.
+    // The original orchestrator ignored unknown agents.
     let (plan, _) = Plan::read("p", &OLD.replace("- coder\n", "- coder\n      - frontend-dev\n")).unwrap();
     let (missing, warnings) = plan.missing(|agent| agent == "coder", |_| true);
     assert_eq!(missing, []);
@@ -243,13 +243,13 @@ fn what_must_exist_elsewhere_is_asked_for() {
             (13, "there is no agent `validator`; `validator` validates in its place".into())
         ]
     );
-    // A slip would merge work without the validation that was asked for.
+    // A misspelling would merge work without the requested validation.
     let (plan, _) = Plan::read("p", &OLD.replace("- coder\n", "- codr\n")).unwrap();
     let (missing, _) = plan.missing(|agent| agent != "codr", |_| true);
     assert_eq!(missing[0].to_string(), "11:9: no task has the agent `codr` (did you mean `coder`?)");
 }
 
-/// Of 1,835 plans of the original orchestrator, 753 had nothing but these.
+/// Of 1,835 plans of the original orchestrator, 753 had only these warnings.
 #[test]
 fn keys_of_the_original_orchestrator_are_accepted_with_warnings() {
     let text = "meta:\n  title: Fix it\n  status: pending\n  descripton: x\nsections:\n  - id: s\n    title: S\n    tasks:\n      - {id: a, name: A, note: x, complete_at: x, priority: 1}\n";
@@ -340,7 +340,7 @@ fn t51_a_gate_that_cannot_fail_is_warned_of() {
     assert_eq!(plan.meta.gates[1], Gate { name: "make".into(), command: "make".into(), when: GateWhen::AfterPlan });
 }
 
-/// The example in the documentation is a plan.
+/// The example in the documentation is a valid plan.
 #[test]
 fn what_the_documentation_shows_can_be_read() {
     let text = include_str!("../../../../docs/reference/plan-file.md");

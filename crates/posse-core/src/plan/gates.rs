@@ -1,4 +1,4 @@
-//! Commands that we run ourselves to see whether work holds. What was red before the work began is not held against it.
+//! Commands that posse runs to check the work. Failures that existed before the work do not count.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::machine::GateFailure;
 use crate::written::constant;
 
-/// So many lines of what a command printed go into the next prompt.
+/// The number of lines of a check's output that go into the next prompt.
 pub const TAIL_LINES: usize = 200;
 
 /// One command, run once.
@@ -25,18 +25,18 @@ pub struct GateRun {
 #[serde(rename_all = "snake_case")]
 pub enum GateResult {
     Passed,
-    /// Exit code, or in words why there is none.
+    /// The exit code, or the reason why there is none.
     Failed(String),
-    /// Not configured, or what it needs is not there. Never a pass.
+    /// Not configured, or a requirement is missing. Never a pass.
     NotRun(String),
 }
 
-/// What a gate says about the work.
+/// The result of a gate for the work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
     Green,
-    /// Red, as it was before. These failures are known.
+    /// Failed with the same failures as before.
     KnownRed(Vec<String>),
     Red(GateFailure),
     NotRun(String),
@@ -53,7 +53,7 @@ impl fmt::Display for GateVerdict {
     }
 }
 
-/// Compares a run on the finished work with one on what it was built on. Without the latter everything counts.
+/// Compares a run on the finished work with one on its base. Without a base every failure counts.
 pub fn compare(base: Option<&GateRun>, work: &GateRun) -> GateVerdict {
     let why = match &work.result {
         GateResult::Passed => return GateVerdict::Green,
@@ -68,7 +68,7 @@ pub fn compare(base: Option<&GateRun>, work: &GateRun) -> GateVerdict {
         _ => return red(why.clone()),
     };
     let now = failures(&work.output);
-    // If nothing can be named on one of the sides, nobody can say that nothing is new.
+    // If either side names no failure, new failures cannot be ruled out.
     if before.is_empty() || now.is_empty() {
         return red(format!("{why}; it was red before too, but which failures are new cannot be told"));
     }
@@ -79,7 +79,7 @@ pub fn compare(base: Option<&GateRun>, work: &GateRun) -> GateVerdict {
     red(format!("{why}; new: {}", new.join(", ")))
 }
 
-/// Tests and errors that an output names as failed, in the words of the common tools.
+/// Returns the failed tests and errors in an output of the common tools.
 fn failures(output: &str) -> BTreeSet<String> {
     static NAMED: LazyLock<Regex> = LazyLock::new(|| {
         constant(concat!(
@@ -98,7 +98,7 @@ fn failures(output: &str) -> BTreeSet<String> {
     NAMED.captures_iter(output).filter_map(name).collect()
 }
 
-/// The end of an output.
+/// Returns the end of an output.
 pub fn tail(output: &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")

@@ -1,4 +1,4 @@
-//! The name of a task.
+//! Ids of tasks.
 
 use std::borrow::Borrow;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::ids::checked_text;
 
-/// Longest accepted id, in bytes. It becomes part of a branch and a directory.
+/// The maximum length of an id, in bytes. Branches and directories contain it.
 const ID_MAX: usize = 64;
 
 /// What a plan calls a task: `1.2`, `2.1a`, `docs`. One line, no white space. Cheap to copy.
@@ -32,8 +32,8 @@ impl TaskId {
         &self.0
     }
 
-    /// The id as part of a path or a branch. Different ids never give the same: what is neither a letter, a digit nor `-`
-    /// is written as `_` and its bytes in hex, but for a dot between digits, which harms nobody.
+    /// Returns the id as part of a path or branch. Different ids give different results: other characters than letters,
+    /// digits and `-` become `_` and hex bytes. A dot between digits stays.
     pub fn slug(&self) -> String {
         let bytes = self.0.as_bytes();
         let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
@@ -69,7 +69,7 @@ impl FromStr for TaskId {
 
 checked_text!(TaskId, BadTaskId);
 
-/// So that maps can be asked with plain text.
+/// Allows lookups in maps with `&str`.
 impl Borrow<str> for TaskId {
     fn borrow(&self) -> &str {
         &self.0

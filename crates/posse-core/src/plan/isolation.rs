@@ -1,21 +1,21 @@
-//! Where tasks are worked on: each in a work tree of its own, or all of them in the user's checkout.
+//! The place where tasks run: each in its own work tree, or all in the user's checkout.
 
 use super::file::Isolation;
 
-/// Why a project cannot be worked on in work trees.
+/// The reason why a project cannot use work trees.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// A repository within the project.
+    /// A nested repository.
     #[error("{0} is a repository within this one, which would be missing in a work tree")]
     Submodule(String),
-    /// Contents that git keeps elsewhere; named by the file that says so.
+    /// Contents outside git, such as LFS, with the file that declares them.
     #[error("{0} keeps files with Git LFS, which may be missing in a work tree")]
     Lfs(String),
 }
 
 const ONE_BY_ONE: &str = "leave out `parallel`, and the tasks are worked on one after the other";
 
-/// Why the tasks of a plan cannot be worked on as asked, and what to do.
+/// The reason why the requested isolation is impossible, with a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IsolationError {
     #[error("with `isolation: in_place` all sessions work in the same files, so only one can run; {ONE_BY_ONE}")]
@@ -26,7 +26,7 @@ pub enum IsolationError {
     OnlyCheckout(Obstacle),
 }
 
-/// Where tasks are worked on, and a warning if that is not what one would expect.
+/// Returns the isolation of tasks, and a warning if it is unexpected.
 pub fn choose(
     asked: Option<Isolation>,
     obstacle: Option<&Obstacle>,

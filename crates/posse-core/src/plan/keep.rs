@@ -1,5 +1,5 @@
-//! How long work is kept that never got into the user's branch. Failed attempts may hold what somebody needs; when their task
-//! is done all the same, and nobody has looked at them for a while, they may go.
+//! Retention of unmerged work. Failed attempts may hold useful work. They expire some time after their task is
+//! verified.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::{Record, TaskStatus};
 use crate::time::Wall;
 
-/// What becomes of work that is not merged.
+/// The retention of unmerged work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Goes,
-    /// Its task is not verified: this may be all there is of it.
+    /// Its task is not verified, so this may be the only copy.
     Needed,
-    /// May go then.
+    /// May be deleted at that time.
     Until(Wall),
 }
 
@@ -32,11 +32,11 @@ impl fmt::Display for Fate {
     }
 }
 
-/// Decides about the work of an attempt that is not merged. What is merged may go in any case. `touched` is the time of the
-/// last work on it; `record` is that of its task in the newest run of the plan, if it is known.
+/// Returns the retention of an attempt that is not merged. Merged work may always be deleted. `touched` is the time of
+/// the last work on it; `record` is that of its task in the newest run of the plan, if known.
 pub fn fate(touched: Wall, record: Option<&Record>, keep: Duration, now: Wall) -> Fate {
     let verified = record.filter(|record| record.status == TaskStatus::Verified);
-    // Verified, but nobody knows when: then nobody knows whether the time is over.
+    // Verified, but the time is unknown, so the work is kept.
     let Some(since) = verified.and_then(|record| record.completed_at.as_deref()?.parse::<Timestamp>().ok()) else {
         return Fate::Needed;
     };

@@ -113,13 +113,13 @@ impl Pipeline {
         }
     }
 
-    /// Whether one more item may be in progress.
+    /// Returns whether one more item may be in progress.
     pub(super) fn has_room(&self) -> bool {
         let one = self.settings.mode == Mode::Once || self.settings.item.is_some();
         self.jobs.len() < if one { 1 } else { self.settings.pipeline.max_parallel_items.max(1) as usize }
     }
 
-    /// Whether the requested number of items was started.
+    /// Returns whether the requested number of items was started.
     fn has_enough(&self) -> bool {
         let begun = self.handled.len() + self.parked.len() + self.jobs.len();
         self.settings.max_items.is_some_and(|most| begun >= most as usize)
@@ -165,7 +165,7 @@ impl Pipeline {
     /// Returns why an item of the backlog may not start.
     pub(super) fn in_the_way(&self, candidate: &Candidate) -> Option<String> {
         if self.settings.item.as_ref().is_some_and(|only| *only != candidate.item) {
-            // What the backlog says holds also without us.
+            // The backlog's own reason also holds without this pipeline.
             return Some(candidate.held.clone().unwrap_or_else(|| "another item was asked for".into()));
         }
         if let Some(parked) = self.carried.items.get(&candidate.item).and_then(|memory| memory.parked.as_ref())
@@ -209,7 +209,7 @@ impl Pipeline {
             memory.leaving = Some(Leaving { outcome: ItemOutcome::Completed, reason, hash });
             why = "; it was done already, and is in the backlog again";
         } else if memory.ended.is_some() {
-            // Somebody wants it to be done again, or this is another project than it was.
+            // A user reopened the item, or the project is a different one.
             memory.anew();
             why = "; it is in the backlog again";
         }
@@ -295,7 +295,7 @@ fn join<'a>(items: impl Iterator<Item = &'a Slug>) -> String {
     items.map(Slug::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a parked item may start again.
+/// Returns whether a parked item may start again.
 fn released(parked: &Parked, candidate: &Candidate) -> bool {
     let changed = parked.hash != candidate.hash;
     match parked.why {
@@ -305,7 +305,7 @@ fn released(parked: &Parked, candidate: &Candidate) -> bool {
             let more = parked.limit_usd.is_some_and(|was| candidate.limit_usd.is_none_or(|is| is > was));
             changed || more
         }
-        // Who sets its status back has answered; until then the backlog holds it.
+        // The author answers by resetting the status. Until then the backlog holds the item.
         ParkedWhy::NeedsClarification => changed || candidate.held.is_none(),
         ParkedWhy::Suspended => changed || !candidate.asks,
     }

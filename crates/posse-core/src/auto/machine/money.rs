@@ -6,7 +6,7 @@ use crate::engine::Machine;
 use crate::plan::budget::{Level, Total, Usage, knows_sums, left, spend};
 
 impl Pipeline {
-    /// Whether these sums are known already.
+    /// Returns whether these sums are known already.
     pub fn knows(&self, sums: &[(String, Total)]) -> bool {
         knows_sums(&self.settings.levels, sums)
     }
@@ -26,7 +26,7 @@ impl Pipeline {
         self.memory(&job.item).spent.add_total(used);
     }
 
-    /// What a session for this item may spend: the rest of the tightest level.
+    /// Returns what a session for this item may spend: the rest of the tightest level.
     pub fn left(&self, item: &Slug) -> Option<f64> {
         let levels: Vec<Level> = self.levels().iter().cloned().chain(self.item_level(item)).collect();
         left(&levels)

@@ -17,7 +17,7 @@ use crate::plan::verdict::{Judgement, Verdict};
 const AT_ONCE: Duration = Duration::from_secs(60);
 
 impl<T> PhaseResult<T> {
-    /// Whether it is of the item and the plan as they are now.
+    /// Returns whether the verification is of the current item and plan.
     fn is_of(&self, job: &Job) -> bool {
         self.item == job.hash && self.plan.is_some() && self.plan == job.plan
     }
@@ -192,7 +192,8 @@ impl Pipeline {
         }
     }
 
-    /// A session was ended, on request or because it had spent what was left. Without a stop of the pipeline it is retried.
+    /// Handles a session that was ended, on request or because its money was spent. Unless the pipeline stops, it is
+    /// retried.
     fn interrupted(&mut self, job: Job) {
         let spent = exhausted(self.levels()).or(self.item_level(&job.item).and_then(|level| exhausted(&[level])));
         if self.progress.stop.is_some() {

@@ -34,19 +34,19 @@ impl Pipeline {
         self.backlog.get(item)
     }
 
-    /// Whether only a change of the backlog can cause another step.
+    /// Returns whether only a change of the backlog can cause another step.
     #[cfg(test)]
     pub fn is_idle(&self) -> bool {
         !self.progress.is_over() && self.jobs.is_empty() && self.progress.outstanding().is_empty()
     }
 
-    /// Whether a new item could start now. Otherwise the pipeline requests a scan when one can.
+    /// Returns whether a new item could start now. Otherwise the pipeline requests a scan when one can.
     pub fn wants_items(&self) -> bool {
         let ends = self.progress.is_over() || self.closing.is_some() || self.progress.stop.is_some();
         !ends && self.has_room() && !self.progress.outstanding().contains(&Effect::Scan)
     }
 
-    /// Why everything waits: another branch is checked out.
+    /// Returns why everything waits: another branch is checked out.
     pub fn away(&self) -> Option<&str> {
         self.away.as_deref()
     }

@@ -1,4 +1,4 @@
-//! What bounds it: failures, restarts, the quota, money.
+//! The limits on an item: failures, restarts, the quota, money.
 
 use super::*;
 use crate::plan::budget::Level;
@@ -9,7 +9,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
     let mut bench = Bench::new(drain(), backlog);
     for _ in 0..3 {
         bench.begun();
-        // Three tries each: an empty answer is no answer.
+        // Three tries each: an empty answer does not count as an answer.
         for _ in 0..3 {
             bench.at_once(infra("ended without a word")).wait();
         }
@@ -41,7 +41,7 @@ fn t71_a_limit_holds_everything_and_costs_nothing() {
     assert_eq!(bench.pipeline.deadline(), Some(hold.until));
     bench.why("1-a", Standing::InProgress, "planning waits for the quota");
     assert_eq!(bench.memory("1-a").attempts, 0);
-    // Another run honours it.
+    // The next run keeps the hold.
     let carried = bench.pipeline.carried().for_the_next();
     let mut other = Bench::carried(drain(), feature("1-a"), carried.clone(), bench.clock);
     assert_eq!((other.pipeline.jobs().len(), other.pipeline.deadline()), (0, Some(hold.until)));
@@ -49,7 +49,7 @@ fn t71_a_limit_holds_everything_and_costs_nothing() {
     other.tell(Event::Time).intake();
     let no_wait = Settings { no_wait: true, ..drain() };
     Bench::carried(no_wait, feature("1-a"), carried, bench.clock).ended(RunOutcome::RateLimited, "hit your limit");
-    // And this one goes on where it was.
+    // This run resumes where it stopped.
     bench.clock = hold.until.0;
     bench.tell(Event::Time).plans().done().ended(RunOutcome::Verified, "1 done");
 }
@@ -62,30 +62,30 @@ fn level(name: &str, limit_usd: f64) -> Level {
 fn money_is_counted_over_all_items_and_on_every_level() {
     let mut backlog = feature("1-a");
     backlog.extend(feature("2-b"));
-    // The narrowest is not always the one that is spent first.
+    // The tightest window is not always exhausted first.
     let windows = || vec![level("week", 20.0), level("day", 2.0)];
     let mut bench = Bench::new(Settings { levels: windows(), ..drain() }, backlog.clone());
     bench.planned();
-    // What plans spend is in the ledger, and who reads that tells it, before it is told how the plan ended.
+    // The ledger has the spending of plans. The sums arrive before the end of the plan does.
     bench.tell(Event::Spent { levels: vec![("week".into(), used(1.5)), ("day".into(), used(1.5))] }).done();
     bench.planned().ended(RunOutcome::BudgetExhausted, "day: 2.00 USD of 2.00 USD are spent");
-    // By somebody else, on the other one.
+    // Another run spends on the other level.
     let mut bench = Bench::new(Settings { levels: windows(), ..drain() }, backlog.clone());
     bench.begun();
     assert!(!bench.pipeline.knows(&[("week".into(), used(20.0))]));
     bench.tell(Event::Spent { levels: vec![("week".into(), used(20.0))] });
     assert!(bench.pipeline.knows(&[("week".into(), used(20.0))]));
     bench.plans().ended(RunOutcome::BudgetExhausted, "week: 20.50 USD of 20.00 USD are spent");
-    // Before it began.
+    // Spent before the run began.
     let spent = Level { spent: used(2.0), ..level("day", 2.0) };
     Bench::new(Settings { levels: vec![spent], ..drain() }, backlog.clone()).ended(RunOutcome::BudgetExhausted, "day");
-    // For one item: others go on.
+    // A budget of one item: the others continue.
     backlog[0].limit_usd = Some(0.5);
     let mut bench = Bench::new(drain(), backlog.clone());
     bench.planned().why("1-a", Standing::Parked, "budget_exhausted: this item: 0.50 USD of 0.50 USD");
     assert_eq!(bench.step().0.item, slug("2-b"));
     assert_eq!(bench.pipeline.carried().for_the_next().items[&slug("1-a")].parked, None, "the next run looks again");
-    // Who takes it up again has not got the money back.
+    // A restart does not refund the money.
     let mut bench =
         Bench::carried(Settings::default(), vec![backlog[0].clone()], bench.pipeline.carried().for_the_next(), 0);
     bench.tell(Event::Retry { item: slug("1-a") }).begun().why("1-a", Standing::Parked, "budget_exhausted");
@@ -101,7 +101,7 @@ fn a_plan_that_ran_out_of_money_is_the_items_matter_or_everyones() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned().executed(RunOutcome::BudgetExhausted).ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "budget_exhausted: so it ended");
-    // Also if it is not the item's own limit that was reached: it is not begun again and again.
+    // If another level than the item's own was exhausted, the item does not start again and again either.
     let mut backlog = feature("1-a");
     backlog[0].limit_usd = Some(40.0);
     let mut bench = Bench::new(Settings::default(), backlog);
@@ -118,7 +118,7 @@ fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
     assert_eq!(bench.pipeline.left(&slug("1-a")), Some(0.5));
     bench.planner(Outcome::Interrupted).ended(RunOutcome::BudgetExhausted, "day: 0.50 USD");
     assert_eq!(bench.memory("1-a").attempts, 0);
-    // If its tool is wrong about that, not for ever.
+    // If the tool is wrong about the limit, retries are still bounded.
     let mut bench = Bench::new(Settings { levels: vec![level("day", 50.0)], ..drain() }, feature("1-a"));
     bench.backlog[0].limit_usd = Some(40.0);
     bench.rescan();

@@ -1,4 +1,4 @@
-//! Somebody checks something else out while items are worked on: nothing is written there, and nothing is lost.
+//! Another branch is checked out while items are in progress: nothing is written there, and nothing is lost.
 
 use super::*;
 use crate::engine::notice::NoticeKind;
@@ -23,7 +23,7 @@ fn everything_waits_until_the_user_is_back() {
     let mut bench = Bench::new(drain(), backlog);
     bench.planned().checks_out(Some(AWAY));
     assert_eq!(bench.told(NoticeKind::CheckoutAway), 1);
-    // What runs goes on in its work tree; what comes after it would read and write in the checkout.
+    // The run continues in its work tree. The steps after it would read and write the checkout.
     bench.executed(RunOutcome::Verified);
     assert_eq!(bench.pipeline.outstanding(), []);
     bench.why("1-a", Standing::InProgress, "checking the plan waits: feature is checked out");
@@ -61,7 +61,7 @@ fn nothing_is_begun_and_nothing_is_over_meanwhile() {
     bench.checks_out(Some(AWAY));
     assert_eq!((bench.pipeline.jobs().len(), bench.pipeline.outcome()), (0, None));
     bench.checks_out(None).intake();
-    // One who stops does not wait for the checkout.
+    // A stop does not wait for the checkout.
     bench.checks_out(Some(AWAY)).checked(PlanFound::Missing);
     assert_eq!(bench.pipeline.outcome(), None);
     bench.tell(Event::Stop(StopHow::AfterTask)).ended(RunOutcome::Stopped, "");

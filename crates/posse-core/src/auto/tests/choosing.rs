@@ -1,4 +1,4 @@
-//! Which item is next, and how many.
+//! The choice of the next item, and the number of items.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn as_many_items_as_were_asked_for() {
     held[0].held = Some("waits for 2-b".into());
     let settings = Settings { item: Some(slug("1-a")), ..Settings::default() };
     Bench::new(settings, held).ended(RunOutcome::Suspended, "waits for 2-b");
-    // One that fails is tried again, and no other meanwhile.
+    // A failed item is retried, and no other starts meanwhile.
     let mut bench = Bench::new(Settings { mode: Mode::Once, ..Settings::default() }, backlog());
     for _ in 0..2 {
         bench.begun().planner(failed("boom"));

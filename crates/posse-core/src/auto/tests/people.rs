@@ -1,4 +1,4 @@
-//! What people are waited for, and what they ask for.
+//! Waiting for people, and their requests.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn t97_no_verdict_costs_no_verification_and_ends() {
     bench.ended(RunOutcome::Suspended, "waiting for a person: 1-a");
     bench.why("1-a", Standing::Parked, "needs_attention: no verdict in 3 tries: the session took too long");
     assert_eq!(bench.memory("1-a").wanting, 0);
-    // Parked it stays, also for the next run, until a person says so.
+    // The item stays parked, also in the next run, until a person releases it.
     let bench = bench.next_run(drain());
     bench.ended(RunOutcome::Verified, "nothing to do");
     let mut bench = bench.next_run(Settings::default());
@@ -22,7 +22,7 @@ fn t97_no_verdict_costs_no_verification_and_ends() {
 
 #[test]
 fn t84_stop_keeps_what_was_done_and_archives_nothing() {
-    // In the middle of a run of its plan.
+    // A stop during the run of a plan.
     for how in [StopHow::AfterTask, StopHow::Now] {
         for outcome in [RunOutcome::Stopped, RunOutcome::Verified] {
             let mut bench = Bench::new(drain(), feature("1-a"));
@@ -35,7 +35,7 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
                 bench.checked(valid());
             }
             bench.ended(RunOutcome::Stopped, "on request");
-            // The next run plans nothing again, and does not carry out what is.
+            // The next run does not plan again, and does not repeat work that is done.
             let mut bench = bench.next_run(drain());
             bench.intake().checked(valid());
             match outcome {
@@ -44,7 +44,7 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
             };
         }
     }
-    // In the middle of a session: it may finish, or is ended.
+    // A stop during a session: it finishes, or is ended.
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.begun().tell(Event::Stop(StopHow::AfterTask));
     assert_eq!(bench.effects, []);
@@ -53,7 +53,7 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
     assert_eq!(bench.effects, [Effect::EndSession { id }]);
     bench.planner(Outcome::Interrupted).ended(RunOutcome::Stopped, "");
     assert_eq!(bench.memory("1-a").attempts, 0);
-    // A planner that may finish has planned.
+    // If the planner may finish, its plan counts.
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.begun().tell(Event::Stop(StopHow::AfterTask)).plans().ended(RunOutcome::Stopped, "");
     assert!(bench.memory("1-a").planned.is_some());
@@ -70,11 +70,11 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     let mut backlog = feature("1-a");
     backlog.extend(feature("2-b"));
     let mut bench = Bench::new(Settings::default(), backlog);
-    // A task of its plan asks.
+    // A task of the plan asks a question.
     bench.planned();
     bench.backlog[0].asks = true;
     bench.executed(RunOutcome::Suspended).why("1-a", Standing::Parked, "suspended");
-    // Too little to begin with.
+    // An item that is too vague.
     assert_eq!(bench.step().0.item, slug("2-b"));
     bench.answer(StepAnswer::Intake(Intake::Vague { question: "What?".into() }));
     assert_eq!(bench.step().1, Step::Mark { question: "What?".into() });

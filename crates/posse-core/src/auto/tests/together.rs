@@ -33,7 +33,7 @@ fn a_look_from_before_an_item_went_brings_it_back_for_nobody() {
     let mut bench = two_of(&["1-a", "2-b"]);
     let before = bench.backlog.clone();
     bench.turn_to("1-a").planned().carried_out().gathered(good());
-    // Somebody looks, the item goes, and only then is told what was seen.
+    // A user removes the item before the result of the scan arrives.
     let (id, _) = bench.step();
     bench.pipeline.handle(
         Event::Answered { id, answer: StepAnswer::Retired { place: "there".into(), message: String::new() } },

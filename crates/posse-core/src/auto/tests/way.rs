@@ -1,4 +1,4 @@
-//! The way of an item, from its plan to the archive.
+//! The steps of an item, from its plan to the archive.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn a_broken_plan_may_be_repaired_once() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     for _ in 0..2 {
         bench.intake();
-        // What the attempt before has left behind is set aside, and told to the next planner.
+        // The leftovers of the previous attempt are set aside, and its failure is passed to the next planner.
         let plan = if bench.memory("1-a").attempts == 0 { PlanFound::Missing } else { invalid() };
         let left = plan != PlanFound::Missing;
         bench.checked(plan);
@@ -72,7 +72,7 @@ fn t96_three_verifications_and_no_more() {
     bench.planned();
     for number in 1..=3 {
         bench.carried_out().verifier(over(), Verdict::Fail);
-        // One in the middle is told by another daemon: the same events, in another machine.
+        // One event in the middle goes to a restarted daemon: the same events, in another machine.
         bench.logged(number);
         if number < 3 {
             assert_eq!(bench.step().1, Step::SetAside);
@@ -115,7 +115,7 @@ fn what_is_not_shown_is_not_archived() {
     bench.retired(ItemOutcome::Failed);
 }
 
-/// Somebody has taken it out of the archive, or the project is another one than before: what is remembered is no evidence.
+/// A user took the item out of the archive, or the project is a different one: the memory is no evidence.
 #[test]
 fn what_is_back_and_not_in_the_archive_is_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
@@ -130,13 +130,13 @@ fn what_is_back_and_not_in_the_archive_is_done_again() {
 fn t93_what_is_done_is_not_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned().carried_out().gathered(good());
-    // The source is still there though it was moved.
+    // The source still exists after the move.
     let mut back = bench.backlog.clone();
     back.iter_mut().for_each(|candidate| candidate.archived = true);
     bench.retired(ItemOutcome::Completed);
     let mut bench = Bench::carried(drain(), back, bench.pipeline.carried().for_the_next(), bench.clock);
     bench.intake().retired(ItemOutcome::Completed).ended(RunOutcome::Verified, "1 done");
-    // It could not be moved: it is excluded, and never processed again.
+    // An item that could not be moved is excluded, and never processed again.
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned().carried_out().gathered(good()).answer(StepAnswer::Failed { why: "read-only".into() });
     bench.ended(RunOutcome::Suspended, "1-a");
@@ -155,7 +155,7 @@ fn answers_of_another_time_are_none() {
     bench.tell(Event::Answered { id: id.clone(), answer: StepAnswer::Intake(Intake::Gone) });
     bench.tell(Event::Answered { id, answer: StepAnswer::Retired { place: "nowhere".into(), message: String::new() } });
     assert_eq!(*bench.pipeline.jobs(), before);
-    // Nor are answers to something else.
+    // Answers to another step are ignored, too.
     bench.answer(StepAnswer::Retired { place: "nowhere".into(), message: String::new() });
     assert_eq!(bench.memory("1-a").ended, None);
 }

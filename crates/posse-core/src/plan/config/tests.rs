@@ -32,7 +32,7 @@ fn project(text: &str) -> PlanConfig {
     resolve(&empty(User), &read(text, Project).unwrap()).config
 }
 
-/// The template with every key set.
+/// Returns the template with every key set.
 fn every_key() -> String {
     let bare = |line: &str| match line.strip_prefix('#') {
         Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
@@ -108,7 +108,7 @@ fn what_a_project_says_holds() {
     assert_eq!((config.breaker.max_trips, config.breaker.threshold), (1, 3));
 }
 
-/// Text, place, words of the problem and its hint.
+/// Text, position, problem and hint.
 #[test]
 fn mistakes_are_named_with_their_place() {
     for (text, place, words) in [
@@ -145,7 +145,7 @@ fn mistakes_are_named_with_their_place() {
         assert!(told.contains(words), "{text}: {told}");
         assert_eq!(problems.problems[0].at.to_string(), place, "{text}: {told}");
     }
-    // All of them at once.
+    // All problems at once.
     let problems = read("x1 = 1\ntest_command = 5\n[task]\nmax_parallel = 0", Project).unwrap_err();
     assert_eq!(problems.problems.len(), 3, "{problems}");
 }
@@ -168,20 +168,20 @@ fn a_project_cannot_loosen_what_agents_are_held_by() {
     ] {
         let told = read(text, Project).unwrap_err().to_string();
         assert!(told.contains("agents can write it") && told.contains(hint), "{text}: {told}");
-        // The same is fine from the user.
+        // The user may set the same.
         let section = text.replacen('[', "[plans.", 1);
         assert!(read(&section, User).is_ok(), "{section}");
         let yaml = "sandbox:\n  enabled: false\n";
         assert!(parsed(yaml, Project, ConfigFormat::Yaml).is_err());
     }
-    // Narrowing is.
+    // A project may narrow it.
     let config = project(
         "env_strip = ['SECRET']\n[sandbox]\nenabled = true\nstrict = true\ndeny = ['Bash(curl:*)']\n[sandbox.agents]\ncoder = 'READ_ONLY'",
     );
     assert_eq!((config.env_strip.len(), config.sandbox.deny.len(), config.sandbox.agents.len()), (1, 1, 1));
 }
 
-/// Who is heard if both say something.
+/// Precedence between the user and the project.
 #[test]
 fn the_project_over_the_user_unless_that_loosens_something() {
     let user = "[plans]\ntest_command = 'mine'\nenv_strip = ['A']\n[plans.task]\ntimeout = '1m'\nidle_timeout = '1m'\n\
@@ -206,7 +206,7 @@ fn the_project_over_the_user_unless_that_loosens_something() {
     assert_eq!(*resolved.origin("git.isolation"), ValueOrigin::Default);
 }
 
-/// Each limits what is its own, and neither is a limit of single plans.
+/// Each window limits its owner's sessions, and neither limits single plans.
 #[test]
 fn windows_of_user_and_project_stand_beside_each_other() {
     let user = read("[plans.budget]\nquota_ceiling_usd = 100\nmax_quota_percent = 80\nwindow = '7d'", User).unwrap();
@@ -266,7 +266,7 @@ fn what_changed_is_told() {
     assert!(was.differences(&was.clone()).is_empty());
 }
 
-/// It is kept in journals.
+/// Journals keep the configuration.
 #[test]
 fn it_survives_being_written_down() {
     let config = resolve(&read(&every_key_of_the_user(), User).unwrap(), &empty(Project)).config;
@@ -289,7 +289,7 @@ fn settings_show_every_key_and_its_origin() {
     assert_eq!(resolved.settings.len(), KEYS.iter().filter(|key| key.plan_name().is_some()).count());
 }
 
-/// T04, and the order of option, variables and files.
+/// T04, and the precedence of option, variables and files.
 #[test]
 fn t04_the_sandbox_is_off_only_if_that_is_plain() {
     let off = read("[plans.sandbox]\nenabled = false", User).unwrap();
@@ -341,7 +341,7 @@ fn every_key_is_documented() {
 }
 
 proptest::proptest! {
-    /// Whatever is in a file, it is read or its mistakes are told, each at a place that is there.
+    /// Any file is either read or reported, with valid positions.
     #[test]
     fn no_file_is_too_odd(from in 0_usize..4000, to in 0_usize..4000, put in ".{0,12}") {
         let text = every_key();
