@@ -4,6 +4,7 @@
 //! files, the index and the branch, and refuses as a whole if it would have to overwrite anything that is not committed.
 //! Elsewhere only the branch moves, unless it has moved meanwhile.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use posse_core::finalize::GitPath;
@@ -203,8 +204,9 @@ impl Worktrees {
         let _alone = checkout.alone().await;
         checkout.unlocked().await?;
         // Git itself writes over nothing that is not committed. But it takes a file that the user has deleted for one that may
-        // come back.
+        // come back, and it writes into other repositories.
         if all_there(&checkout.root, difference.existing.clone()).await
+            && all_ours(&checkout.root, written.clone()).await
             && let Ok(done) = self.forward(checkout, planned).await
         {
             return Ok(done);
@@ -290,6 +292,19 @@ async fn all_there(root: &Path, paths: Vec<GitPath>) -> bool {
         disk.symlink_metadata(&path).is_ok() && disk.canonicalize(directory).is_ok_and(|real| real == directory)
     };
     disk::at(root, move |disk, root| paths.iter().all(|path| is_there(disk, root, path))).await
+}
+
+/// Whether none of these lies in another repository within a work tree.
+async fn all_ours(root: &Path, paths: Vec<GitPath>) -> bool {
+    let look = move |disk: &Disk, root: &Path| {
+        let mut directories = BTreeSet::new();
+        for path in &paths {
+            let path = on_disk(root, path);
+            directories.extend(path.ancestors().skip(1).take_while(|above| *above != root).map(Path::to_owned));
+        }
+        directories.iter().all(|directory| disk.symlink_metadata(&directory.join(".git")).is_err())
+    };
+    disk::at(root, look).await
 }
 
 /// Only what git says about the work is the author's to mend: not that another git is in the way, or takes too long.

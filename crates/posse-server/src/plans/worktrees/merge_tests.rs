@@ -81,7 +81,7 @@ async fn t80_a_conflict_merges_nothing_and_loses_nothing() {
 #[tokio::test]
 async fn nothing_of_the_users_is_written_over() {
     type Act = fn(&TestRepo);
-    let cases: [(&str, Act, &str); 8] = [
+    let cases: [(&str, Act, &str); 9] = [
         ("changed", |repo| write(&repo.root, "a", "user\n"), "a"),
         ("staged", |repo| drop((write(&repo.root, "a", "user\n"), repo.git(&["add", "a"]))), "a"),
         ("deleted", |repo| fs::remove_file(repo.root.join("a")).unwrap(), "a"),
@@ -89,6 +89,14 @@ async fn nothing_of_the_users_is_written_over() {
         ("ignored", |repo| write(&repo.root, "hidden", "user\n"), "hidden"),
         ("in an ignored directory", |repo| write(&repo.root, "dir/hidden", "user\n"), "dir/hidden"),
         ("a directory", |repo| write(&repo.root, "new/file", "user\n"), "new/file"),
+        (
+            "another repository",
+            |repo| {
+                write(&repo.root, "deep/user", "user\n");
+                git_in(&repo.root.join("deep"), &["init", "--quiet"]);
+            },
+            "deep",
+        ),
         ("a file for a directory", |repo| write(&repo.root, "deep", "user\n"), "deep"),
     ];
     for (name, act, path) in cases {
@@ -115,6 +123,7 @@ async fn nothing_of_the_users_is_written_over() {
         // Out of the way, it is merged.
         repo.git(&["checkout", "--quiet", "HEAD", "--", "a"]);
         let _ = fs::remove_dir_all(repo.root.join("new"));
+        let _ = fs::remove_dir_all(repo.root.join("deep"));
         for file in ["new", "deep", "hidden", "dir/hidden"] {
             let _ = fs::remove_file(repo.root.join(file));
         }
