@@ -158,8 +158,13 @@ impl WorkTree {
         let add = move |disk: &Disk, root: &Path, home: &Places| {
             let (records, name) = (home.common.join("worktrees"), root.file_name().unwrap_or_default());
             // Refs that are kept in another way; settings of single work trees, which git copies.
-            let more = [home.common.join("reftable"), home.common.join("config.worktree")];
-            if more.iter().any(|more| disk.exists(more)) || disk.exists(&home.directory.join("info/sparse-checkout")) {
+            let more = [
+                home.common.join("reftable"),
+                home.common.join("config.worktree"),
+                home.directory.join("config.worktree"),
+                home.directory.join("info/sparse-checkout"),
+            ];
+            if more.iter().any(|more| disk.exists(more)) {
                 return Ok(false);
             }
             let dot_git = root.join(".git");

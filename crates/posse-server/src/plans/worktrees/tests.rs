@@ -84,6 +84,19 @@ async fn work_tree_is_made_once() {
     assert!(matches!(worktrees.find(&run("1.1", 2)).await, Err(WorktreeError::NotMade(_))));
 }
 
+/// Settings of the work tree that a run began in are also those of its work trees, as with `git worktree add`.
+#[tokio::test]
+async fn work_tree_has_the_settings_of_the_users() {
+    let repo = TestRepo::new();
+    let linked = repo.place.path().join("linked");
+    repo.git(&["config", "extensions.worktreeConfig", "true"]);
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", linked.to_str().unwrap()]);
+    git_in(&linked, &["config", "--worktree", "user.name", "another name"]);
+    let params = WorktreesParams { directory: linked, ..repo.params() };
+    let worktree = begin(&Worktrees::open(params).await.unwrap(), "1").await;
+    assert_eq!(git_in(&worktree.directory, &["config", "--worktree", "user.name"]), "another name");
+}
+
 #[tokio::test]
 async fn half_made_work_tree_is_completed() {
     for half in ["the note", "the branch", "the directory", "some files"] {
