@@ -38,7 +38,7 @@ const REPLACED: Duration = Duration::from_secs(1);
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(250);
 
-/// Whether a request may be sent again if its answer was lost.
+/// Safety of sending a request again if its answer was lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// It only asks, or carries a number that makes it count once.
@@ -320,7 +320,7 @@ impl Client {
     }
 }
 
-/// Makes sure that a daemon runs. If a damaged database keeps it from starting, the error says so.
+/// Ensures that a daemon runs. If a damaged database prevents its start, the error names it.
 pub(crate) async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32, Error> {
     let failed = match keeper::start_daemon(paths, executable).await {
         Err(KeeperError::Start(why)) => KeeperError::Start(why),

@@ -185,7 +185,7 @@ fn on_own_signals<'a>(command: impl Future<Output = Result<Exit, Error>> + 'a) -
     result
 }
 
-/// Waits for a signal that asks us to end, and gives the error that says so.
+/// Waits for a termination signal and returns it as an error.
 async fn asked_to_end() -> Error {
     Signals::listen().next().await
 }
@@ -204,7 +204,7 @@ impl Signals {
         Self(kinds.into_iter().filter_map(|(kind, error)| Some((signal(kind).ok()?, error))).collect())
     }
 
-    /// The next one, as the error that says so.
+    /// Returns the next signal as an error.
     async fn next(&mut self) -> Error {
         std::future::poll_fn(|context| {
             let mut signals = self.0.iter_mut();

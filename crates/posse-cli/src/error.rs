@@ -23,7 +23,7 @@ pub(crate) enum Exit {
     Stopped = 3,
     /// Sessions of a plan failed one after the other.
     CircuitOpen = 4,
-    /// A plan is not valid, or cannot go on.
+    /// A plan is not valid, or cannot continue.
     Invalid = 5,
     /// Another instance holds the lock.
     Locked = 6,

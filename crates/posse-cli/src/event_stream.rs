@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 pub(crate) struct EventStream {
     /// Has the connection of the stream. Dropping it would close that.
     client: Client,
-    /// Where the next stream begins: after this event. `None`: with what happens then.
+    /// The next stream begins after this event. `None`: with new events.
     last: Option<i64>,
     body: Incoming,
     buffer: Vec<u8>,
@@ -64,7 +64,7 @@ impl EventStream {
         Ok(event)
     }
 
-    /// Goes on with the stream of the next daemon.
+    /// Continues with the stream of the next daemon.
     pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
         sleep(AGAIN).await;
         *self = self.client.listen(self.last).await?;

@@ -40,7 +40,7 @@ impl<'a> StatusArea<'a> {
         }
     }
 
-    /// Prints lines that stay, and draws these rows below them. All at once, so that nothing flickers.
+    /// Prints permanent lines, and draws these rows below them, in one write to avoid flicker.
     pub(crate) fn draw(&mut self, lines: &str, rows: &[Row]) {
         if let Some(text) = self.update(lines, rows, size().1) {
             self.ui.print(&text);

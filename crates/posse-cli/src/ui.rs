@@ -113,8 +113,8 @@ impl Ui {
         self.unread.get()
     }
 
-    /// Waits until nobody reads standard output any more, for commands that have more to say only later. What is no
-    /// pipe is read for ever.
+    /// Waits until the reader of standard output is gone, for commands that have more output only later. Anything but a
+    /// pipe counts as read forever.
     pub(crate) async fn unread(&self) {
         // A pipe without a reader is in error; what cannot be waited for, such as a file, never is.
         let pipe = io::stdout().as_fd().try_clone_to_owned().map(File::from).and_then(Sender::from_file_unchecked);
@@ -148,11 +148,11 @@ impl Ui {
             return;
         }
         if matches!(error, Error::Interrupted | Error::Terminated | Error::HungUp) {
-            // Somebody wanted it so: that is no error.
+            // The user asked for it: that is no error.
             let _ = writeln!(io::stderr(), "{error}");
             return;
         }
-        // Some of it is what others said, the daemon and the programs it runs.
+        // Part of the text comes from the daemon and the programs it runs.
         let _ =
             writeln!(io::stderr(), "{} {}", self.paint_err("error:", Colour::Red), visible::lines(&error.to_string()));
         if let Some(hint) = error.hint() {
@@ -235,8 +235,8 @@ impl From<String> for Cell {
     }
 }
 
-/// Asks a person whether agents may trust what is in a directory. Whoever says no wants nothing to be started. Where there is
-/// nobody to ask nothing is trusted, and the agents ask for themselves. Waits on a thread of its own, so that Ctrl-C is heard.
+/// Asks a person whether agents may trust a directory. If the person declines, nothing is started. Without a terminal
+/// nothing is trusted, and the agents ask for themselves. Waits on a separate thread, so that Ctrl-C works.
 pub(crate) async fn trusts(question: String) -> Result<bool, Error> {
     if !io::stdin().is_terminal() {
         return Ok(false);
@@ -273,7 +273,7 @@ pub(crate) fn colour_of(status: StatusKind) -> Colour {
     }
 }
 
-/// As much of the text as fits into so many columns.
+/// Returns as much of the text as fits into `columns`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -311,7 +311,7 @@ pub(crate) fn date_time(at: jiff::Timestamp) -> String {
     format!("{} {}", date(at), clock(at))
 }
 
-/// How long ago.
+/// Returns the time since then.
 pub(crate) fn age(since: jiff::Timestamp) -> String {
     took(jiff::Timestamp::now().duration_since(since).as_secs())
 }

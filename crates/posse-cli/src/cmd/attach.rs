@@ -91,13 +91,13 @@ fn need_window() -> Result<(), Error> {
 
 type Socket = WebSocketStream<UnixStream>;
 
-/// Said after the window is closed, to a user whose keys did nothing.
+/// Printed after the window closes, if keys were refused.
 const REFUSED_INSIDE: &str = "keys were refused: processes in posse's terminals may not type to agents; attach from a shell outside, or set `answers_from_terminals = true` under `[permissions]` in your config.toml";
 
 enum AttachEnd {
     Detached,
     Exited(ProgramExit),
-    /// The connection broke; the terminal may well go on.
+    /// The connection broke; the terminal may still run.
     Broken,
 }
 
@@ -112,8 +112,8 @@ struct AttachState {
     next_sequence: u64,
     /// Keys the terminal has not confirmed yet.
     unconfirmed: VecDeque<(u64, Vec<u8>)>,
-    /// Where in the terminal's output the emulator is, once it shows the terminal at all. Its own offset counts
-    /// the picture it began with, too.
+    /// The emulator's offset in the terminal's output, once the terminal is shown. The emulator's own offset includes
+    /// the initial picture.
     offset: Option<u64>,
     /// Keys were refused because this runs in one of posse's terminals.
     refused_inside: bool,

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             asked = super::asked_to_end() => Err(asked),
             () = ui.unread() => Ok(None),
         };
-        // Whatever happened, nothing stays behind.
+        // Clean up after failures, too.
         let tidied = stage.home.end().await;
         if tidied.is_ok() && result.is_err() {
             ui.say("the demo is over, and nothing of it stays behind");
@@ -83,7 +83,7 @@ Five scripted agents work on a task until its test passes. No account, no
 network, no tokens. Three look like Claude Code, two like Codex. They ask before
 they run commands; this demo accepts that, which posse does only when told to.";
 
-/// Says what is worth knowing about what is seen, and kills the daemon when it hurts most.
+/// Comments on the demo, and kills the daemon at the worst moment.
 struct Narrator<'a> {
     client: Client,
     beat: Beat,

@@ -53,8 +53,8 @@ pub(crate) struct HeadlessArgs {
     command: Vec<String>,
 }
 
-/// Becomes the program of a headless session: same process, same end. The keeper starts this instead of the program, so that
-/// what it says goes to files, and it reads its prompt from one.
+/// Becomes the program of a headless session: same process, same exit status. The keeper starts this instead of the
+/// program, so that output goes to files and the prompt is read from one.
 pub(crate) fn session(args: &HeadlessArgs) -> Result<Exit, Error> {
     let [program, arguments @ ..] = args.command.as_slice() else { return Ok(Exit::Usage) };
     let prompt = File::options().read(true).custom_flags(NO_LINK).open(&args.input);
@@ -96,7 +96,7 @@ pub(crate) fn actor(args: &ActorArgs) -> Result<Exit, Error> {
     std::process::exit(code);
 }
 
-/// A daemon that takes longer is busy with something else; the screen will tell.
+/// A daemon that takes longer is busy; the screen shows the state.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The largest payload that is read. Payloads contain prompts and results of tools too.
 const MOST: u64 = 8 << 20;
@@ -108,8 +108,8 @@ const INPUT: &str = "tool_input";
 /// The largest input that is passed on, as JSON. Of a larger one the daemon hears that it is too large.
 const LARGEST_INPUT: usize = 1 << 20;
 
-/// Tells the daemon what an agent reports. Agents wait for this: it is quick, prints nothing and always succeeds, because an
-/// agent cannot do anything about a failure.
+/// Sends an agent's report to the daemon. Agents wait for this command: it is quick, prints nothing and always
+/// succeeds, because an agent cannot handle a failure.
 pub(crate) fn hook() -> Option<()> {
     let terminal = std::env::var("POSSE_TERMINAL_ID").ok()?;
     let mut payload = Vec::new();

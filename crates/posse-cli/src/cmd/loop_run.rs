@@ -321,7 +321,7 @@ impl Args {
         Ok(WantedRun { resolved, config_hash, directory, state_file, prompt })
     }
 
-    /// Before any agent is started: what its role says is there, or the agent knows it by itself.
+    /// Checks before any agent is started that the role's profile exists, or that the agent has it built in.
     fn find_profile(&self, role: Role, choice: &AgentChoice) -> Result<(), Error> {
         let paths = client::paths()?;
         let disk = &Disk::of_this_thread();

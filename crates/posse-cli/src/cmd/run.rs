@@ -134,7 +134,7 @@ async fn follow(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     sessions::print_end(&follower.until_over_or_signal().await?, ui)
 }
 
-/// Stops a run, and says how to continue it.
+/// Stops a run, and prints how to continue it.
 pub(super) async fn stop(run: RunArg, now: bool, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let run = run.find(&mut client).await?;

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     foreground: bool,
 }
 
-/// Where to listen; `None`: nowhere.
+/// The address to listen on; `None`: none.
 type ListenAddress = Option<SocketAddr>;
 
 fn address(text: &str) -> Result<ListenAddress, BadArgument> {
@@ -147,7 +147,7 @@ impl DaemonLog {
         log
     }
 
-    /// Waits until the log is written, though not for ever.
+    /// Waits until the log is written, with a timeout.
     fn finish(&self) {
         let (done, finished) = sync_channel(1);
         if self.0.try_send(LogMessage::Finish(done)).is_ok() {

@@ -1,4 +1,4 @@
-//! `posse stop`: the daemon leaves. Terminals go on, unless they are to end too.
+//! `posse stop`: stops the daemon. Terminals keep running, unless they are to end too.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let running = Client::connect_if_running().await?;
     let client = match (running, args.all) {
         (Some(client), _) => Some(client),
-        // Terminals may go on without a daemon; to end them one is needed.
+        // Terminals may run without a daemon, but ending them requires one.
         (None, true) if crate::client::paths()?.holds_terminals() => match Client::connect().await {
             Err(error)
                 if matches!(error, Error::Keeper(KeeperError::Start(_))) || error.kind() == ProblemKind::Database =>

@@ -1,5 +1,4 @@
-//! The command line as people meet it: every command has help with examples that work, and what the documentation tells
-//! them to type exists.
+//! The command line as users see it: every command has help with working examples, and every documented command exists.
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -27,7 +26,7 @@ fn commands() -> Vec<(String, clap::Command)> {
     found
 }
 
-/// What stands under `Examples:`.
+/// Returns the lines under `Examples:`.
 fn examples(command: &clap::Command) -> Vec<String> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty());

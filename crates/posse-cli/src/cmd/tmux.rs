@@ -150,7 +150,7 @@ struct Pane {
 }
 
 impl ShownTerminals {
-    /// Says in one line where the windows are.
+    /// Returns one line with the location of the windows.
     pub(crate) fn summary(&self) -> String {
         let windows: Vec<String> =
             self.windows.iter().map(|window| format!("{} in tmux window {}", window.name, window.target())).collect();
@@ -199,7 +199,7 @@ impl Tmux {
         Ok(ShownTerminals { windows, attach })
     }
 
-    /// The panes that show terminals: the id of the terminal, and what tmux says of the pane.
+    /// Returns the panes that show terminals: the terminal's id, and tmux's data about the pane.
     async fn marked_panes(&self) -> Result<Vec<(String, String)>, Error> {
         let format = format!("#{{?pane_dead,,#{{{MARK}}}}} {FORMAT}");
         // Without a server there is no pane.

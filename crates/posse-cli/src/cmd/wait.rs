@@ -72,7 +72,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Result<Terminal, Error> {
     let path = format!("/terminals/{}", terminal.id);
     client.only_running();
-    // Listening before looking: what changes in between is heard.
+    // Subscribe before reading the state, so that no change in between is lost.
     let mut events = client.listen(None).await?;
     loop {
         terminal = client.get(&path).await?;

@@ -1,4 +1,4 @@
-//! What the real Claude Code asks, shown and answered: what is approved must be what was read.
+//! Questions of the real Claude Code, shown and answered: the approved question must be the one that was read.
 
 use std::io::Write;
 use std::time::Instant;

@@ -10,7 +10,7 @@ use posse_testkit::git::{commit_all, copy_example, git};
 use crate::plan_run::{report, session, text, write};
 use crate::{env, posse};
 
-/// What the planner writes, with the day that is in the name of its design.
+/// Returns the planner's plan; its design's name contains the date.
 fn plan(design: &str) -> String {
     format!(
         "\
@@ -47,7 +47,7 @@ fn run(command: &str) -> String {
     format!("{{ run = {{ command = {command:?} }} }}")
 }
 
-/// Who verifies wants to mend and is not let; who plans wants to write elsewhere and is not let.
+/// The verifier tries to fix the work, and the planner to write elsewhere; both are denied.
 fn works_through_the_example(agent: &Agent) {
     let server = ModelServer::start([]).unwrap();
     let home = agent.home(&server, &HomeOptions::default());

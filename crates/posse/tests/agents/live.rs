@@ -26,7 +26,7 @@ impl User {
         Self { env, programs }
     }
 
-    /// Where everything that is made for the check has to be, and to go from.
+    /// The directory for all temporary files of the check.
     fn temporary(&self) -> PathBuf {
         self.env.work().join("tmp")
     }

@@ -69,7 +69,7 @@ const PARTS: [Part; 5] = [
     },
 ];
 
-/// How a role hands its answer over.
+/// The way a role delivers its answer.
 #[derive(Clone, Copy)]
 enum By {
     /// The command that the prompt gives.
@@ -256,7 +256,7 @@ impl Following<'_> {
         format!("posse loop said:\n{}\n{screens}\nthe model:\n{}", self.said(), self.stage.server.log())
     }
 
-    /// Its exit code and all it said.
+    /// Returns the exit code and all output.
     #[track_caller]
     fn end(&mut self) -> (Option<i32>, String) {
         assert!(process::ends_within(self.child.id(), PATIENCE), "it does not end; {}", self.report());
@@ -345,7 +345,7 @@ fn a_killed_daemon_sends_nothing_twice_and_forgets_no_accept() {
     let mut agents = mixed("edits");
     agents["programmer"]["mode"] = "ask".into();
     let run = stage.begin(&agents);
-    // It works, and is done while nobody looks.
+    // The agent works and finishes while no client is attached.
     stage.server.wait_for(|log| log.waits_at("analysis"), PATIENCE);
     stage.env.kill_daemon();
     stage.server.release("analysis");

@@ -16,7 +16,7 @@ fn env() -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_posse"))
 }
 
-/// Runs a command of posse in the agent's project. Returns its exit code and all it said.
+/// Runs a command of posse in the agent's project. Returns its exit code and output.
 fn posse(home: &AgentHome, env: &TestEnv, words: &[&str]) -> (Option<i32>, String) {
     let output = home.posse(env, words).output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())

@@ -14,7 +14,7 @@ const SEARCH_TEST: &str = "./notes add buy milk\n[ \"$(./notes search milk)\" = 
 const COUNT: &str = "wc -l < \"$NOTES_FILE\" | tr -d ' '";
 const COUNT_TEST: &str = "./notes add buy milk\n[ \"$(./notes count)\" = 1 ]";
 
-/// One conversation: found by something that only this session is told, then these turns.
+/// One conversation, identified by text that only this session gets, then these turns.
 pub(crate) fn session(opening: &str, turns: &[String]) -> Scenario {
     let turns: String = turns.iter().map(|steps| format!("[[turn]]\nsteps = [{steps}]\n")).collect();
     Scenario::parse(&format!("opening = {opening:?}\n{turns}")).unwrap()
@@ -34,14 +34,14 @@ pub(crate) fn report(task: &str) -> String {
     ))
 }
 
-/// Two tasks at the same time, each looked at by the reviewer, then the third. One of them tries to write outside of its work
-/// tree: that is refused and reported, and the run goes on.
+/// Two tasks run at the same time, each checked by the reviewer, then the third. One of them tries to write outside of
+/// its work tree: that is denied and reported, and the run continues.
 fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
     let server = ModelServer::start([]).unwrap();
     let home = agent.home(&server, &HomeOptions::default());
     let outside = home.home().join("outside.txt");
     let pass = text("[PASS] sh tests/run passes\n**Verdict: PASS**");
-    // Where it is to report is told to this session only; a validator has a word of its own.
+    // Only this session gets the path of its report; a validator has a token of its own.
     let work = |task: &str| format!("sessions/{task}-1/result/result.json");
     let mut documented: Vec<String> = documents.iter().map(|steps| (*steps).to_owned()).collect();
     documented.push(report("2.1"));

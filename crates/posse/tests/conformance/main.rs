@@ -23,8 +23,8 @@ fn play(subject: ConformanceSubject, scenario: &ConformanceCase) -> ConformanceO
     run(Setup { posse, subject, artefacts: &artefacts, stop: &AtomicBool::default() }, scenario)
 }
 
-/// Plays all scenarios of an agent. For some of them the recording must say the same again: nothing was decided by what nobody
-/// can look at later.
+/// Plays all scenarios of an agent. For some of them a replay of the recording must give the same result: no decision
+/// used data that was not recorded.
 fn play_all(name: &str, replayed: &[&str]) {
     let subject = subject(name);
     let Some(_agent) = or_skip(subject.agent()) else { return };

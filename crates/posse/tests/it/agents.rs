@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::env;
 
-/// How often something happened, as the agent saw it.
+/// Returns how often the agent logged the event.
 pub(crate) fn count(log: &Path, event: &str) -> usize {
     records(log, event).len()
 }
@@ -143,7 +143,7 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
     "#;
     let env = env();
     let log = env.script_agent("claude_code", scenario);
-    // Where nobody can be asked it is not even started.
+    // Without a terminal for the question the agent is not started.
     let refused = env.run(["launch", "claude_code", "--name", "a"]).ends(64);
     assert!(refused.stderr.contains("nobody is here to answer") && refused.stderr.contains("--trust"));
     assert_eq!(env.run(["ls", "--json"]).json(), json!([]));
@@ -220,7 +220,7 @@ fn a_live_check_without_a_model_says_what_it_can() {
     assert!(kiro.contains("kiro_cli 1.20.0") && kiro.contains("no scripted model"), "{kiro}");
 }
 
-/// Somebody has read one question, and comes to answer when another one is open.
+/// A user has read one question, and answers when another one is open.
 #[test]
 fn only_the_question_that_was_read_is_answered() {
     let scenario = r#"
@@ -299,7 +299,7 @@ fn answer_chooses_the_option_that_is_named() {
     let (env, log) = launched(scenario);
     let shown = asked(&env, "go");
     let id = &shown["dialog"]["id"].as_str().unwrap()[..4];
-    // What is suggested can be done: nothing in it is a yes or a no.
+    // The hint suggests only safe commands: none of them approves or denies.
     let hint = env.run(["ls"]).stderr;
     assert!(hint.contains(&format!("`posse answer a --option N --question {id}` answers it")), "{hint}");
     let refused = env.run(["answer", "a", "Neither"]);
@@ -384,7 +384,7 @@ fn what_an_agent_writes_down_of_what_it_does_is_heard() {
     assert!(!file.exists());
 }
 
-/// What plays the agent in the tests of long prompts.
+/// The agents in the tests of long prompts.
 const AGENTS: [(&str, &str); 2] = [("claude_code", "claude"), ("codex", "codex")];
 
 /// Starts such an agent. Returns the path that takes its input, and its log.
@@ -403,7 +403,7 @@ fn prompts(log: &Path) -> BTreeSet<String> {
     records(log, "submitted").iter().map(|record| record["prompt"].as_str().unwrap().to_owned()).collect()
 }
 
-/// S-163: of two who type at once each is taken whole, or told that it was not.
+/// S-163: of two concurrent inputs each is taken whole, or refused.
 #[test]
 fn s_163_two_inputs_at_once_are_never_mixed() {
     for (provider, look) in AGENTS {

@@ -25,8 +25,8 @@ fn anchored() -> (TestEnv, std::path::PathBuf) {
     (env, anchor)
 }
 
-/// Does to the audit what an attacker can who may write every file of posse: entries are changed by `change`, all hashes
-/// made anew, and the head with them.
+/// Changes the audit like an attacker who can write every file of posse: `change` edits entries, and all hashes and the
+/// head are recomputed.
 fn forge(env: &TestEnv, change: impl Fn(&mut Vec<String>)) {
     let connection = rusqlite::Connection::open(env.paths().database()).unwrap();
     connection.busy_timeout(Duration::from_secs(5)).unwrap();

@@ -14,7 +14,7 @@ fn sit(env: &TestEnv, arguments: &[&str], (rows, cols): (u16, u16)) -> Seat {
     let mut command = env.command(arguments);
     command.env("TERM", "xterm-256color");
     let seat = Seat::new(&command, Size::clamped(rows, cols));
-    // What is typed before the window is there is not meant for the program, and dropped.
+    // Input typed before the window opens is not meant for the program, and dropped.
     seat.until(|screen| screen.alternate);
     seat
 }
@@ -111,7 +111,7 @@ fn a_window_stays_open_while_the_daemon_dies() {
     for round in 0..5 {
         env.kill_daemon();
         seat.type_keys(format!("round {round}\r").as_bytes());
-        // The echo and what cat says: exactly one of each.
+        // Exactly one echo and one line from cat.
         seat.until(|screen| screen.text().matches(&format!("round {round}")).count() == 2);
     }
     let text = seat.until(|_| true).text();

@@ -64,7 +64,7 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     );
     wait(&env, "a", "completed");
 
-    // What is refused before a key was due leaves nothing: there was no answer.
+    // A request refused before any key was sent leaves no entry: there was no answer.
     assert_eq!(env.run(["approve", "a"]).code, Some(1));
     asked(&env, "danger");
     assert_eq!(env.run(["approve", "a", "--question", "0123456789abcdef"]).code, Some(1));

@@ -1,4 +1,4 @@
-//! What can be said of a backlog, and written into it, without anything being started.
+//! Commands on a backlog that read or write it without starting anything.
 
 use std::fs;
 

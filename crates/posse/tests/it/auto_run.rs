@@ -21,7 +21,7 @@ use crate::env;
 use crate::project::{Project, ended_with, said, says, spawned};
 use crate::steps::{DONE, FINE, ask, commit, either, end, limited, reports, wait_for};
 
-/// A planner that does what it is told: one task, named after the item.
+/// A planner that follows its instructions: one task, named after the item.
 pub(crate) const PLANNER: &str = include_str!("scripts/planner.sh");
 const VERIFIED: &str = "text='\"[PASS] S1: tried, gone\\n[PASS] AC1: tried, holds\\n**Verdict: PASS**\"'\n";
 const WANTING: &str = "text='\"[FAIL] S1: it is still there\\n**Verdict: FAIL**\"'\n";
@@ -62,7 +62,7 @@ impl Scene {
         add(&self.env.work(), item);
     }
 
-    /// Whoever works on this item does it, and is found to have done it.
+    /// Scripts the sessions of this item: the work succeeds and passes validation.
     pub(crate) fn does(&self, item: &str) {
         self.claude.play(&format!("do-{item}.1"), commit(item, "done") + DONE);
         self.claude.play(&format!("do-{item}"), FINE);
@@ -111,7 +111,7 @@ impl Scene {
         (text(&why["item"]["standing"]), text(&why["item"]["reason"]), history)
     }
 
-    /// For who wants to know why a test failed.
+    /// Details for failed tests.
     fn journal(&self, id: &str) -> Value {
         let log = fs::read_to_string(self.env.paths().log()).unwrap_or_default();
         let end: Vec<&str> = log.lines().rev().take(30).collect();
@@ -199,7 +199,7 @@ impl Scene {
         says(code, self.command(arguments), words)
     }
 
-    /// Kills the daemon, waits for the next one, and tells the pipeline the environment again.
+    /// Kills the daemon, waits for the next one, and provides the environment again.
     #[track_caller]
     fn another_daemon(&self, id: &str) {
         self.env.kill_daemon();
@@ -250,7 +250,7 @@ fn t96_three_verifications_in_vain_and_daemons_that_die_in_between() {
     for number in 1..=3 {
         scene.until_waits("verify", number);
         if number < 3 {
-            // The session goes on without the daemon, and is not started again.
+            // The session runs on without the daemon, and is not restarted.
             scene.another_daemon(&id);
         }
         scene.claude.open_gate("gate");
@@ -303,7 +303,7 @@ fn t84_a_stop_file_keeps_what_was_done() {
     assert_eq!(scene.file("1-more").as_deref(), Some("done\n"), "its result is kept");
     assert_eq!(scene.claude.sessions(), 3, "no new session");
 
-    // The next one goes on from there: nothing is planned, done or validated again.
+    // The next pipeline continues from there: nothing is planned, done or validated again.
     let id = scene.begin(&json!({}));
     scene.ends_as(&id, "verified");
     assert_eq!(scene.claude.sessions(), 3);
@@ -335,7 +335,7 @@ fn an_idle_pipeline_wakes_nobody() {
     let id = scene.begin(&json!({ "mode": "watch" }));
     scene.until_journaled(&id, "scanned");
     let tasks = PathBuf::from(format!("/proc/{}/task", scene.env.daemon_pid()));
-    // How often each thread was woken, and how much is in the log. Threads for what takes its time come and go.
+    // Wakeups of each thread, and the size of the log. Threads for slow work come and go.
     let seen = || {
         let statuses =
             fs::read_dir(&tasks).unwrap().map(|task| fs::read_to_string(task.unwrap().path().join("status")));
@@ -349,7 +349,7 @@ fn an_idle_pipeline_wakes_nobody() {
         std::thread::sleep(Duration::from_secs(seconds));
         (before == seen()).then_some(())
     };
-    // The last words of what came before take a moment; then nothing happens for as long as one looks.
+    // The last messages of earlier work take a moment; then nothing changes.
     when("a quiet second", || unchanged(1));
     assert!(unchanged(3).is_some(), "a thread was woken, or something was logged");
 }
@@ -376,7 +376,7 @@ fn t71_a_limit_while_planning_holds_everybody() {
     let (standing, _, history) = scene.why("1-more");
     assert_eq!(standing, "waiting", "{history:?}");
     assert_eq!(scene.show(&id).unwrap()["items"][0]["attempts"], 0, "it costs nothing");
-    // Whoever comes next need not find it out again: not the next pipeline, not a plan, not after another daemon.
+    // The result is remembered: by the next pipeline, by a plan, and after a restart of the daemon.
     scene.env.kill_daemon();
     when("another daemon", || scene.env.http().get::<Value>("/health").ok());
     let id = scene.begin(&json!({ "no_wait": true }));

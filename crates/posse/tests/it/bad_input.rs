@@ -1,4 +1,4 @@
-//! What goes wrong says what to do next, and nothing else breaks.
+//! Errors name the next step, and nothing else breaks.
 
 use posse_testkit::process;
 
@@ -79,7 +79,8 @@ fn a_killed_keeper_is_told_and_the_rest_goes_on() {
     assert_eq!(waited, "error (lost: its keeper is gone)\n");
     assert!(env.run(["output", lost.as_str()]).ok().contains("before"), "what was on its screen is still known");
     env.run(["send", lost.as_str(), "x"]).ends(1);
-    // A new keeper takes new terminals, and what hid from the hang-up is ended, as nobody could see it any more.
+    // A new keeper takes new terminals. Processes that survived the hang-up are ended, as no terminal shows them any
+    // more.
     let next = env.run(["launch", "--", "sh", "-c", "echo after; exec sleep 1000"]).ok().trim().parse().unwrap();
     text_when(&env, next, |text| text.contains("after"));
     assert_ne!(env.keeper_pid(), Some(keeper));

@@ -1,4 +1,4 @@
-//! What everyone does first.
+//! First steps of every user.
 
 use posse_testkit::process;
 

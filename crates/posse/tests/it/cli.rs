@@ -1,4 +1,4 @@
-//! How commands end: read or not, asked to or not, with a daemon or without.
+//! Exits of commands: with and without a reader, on request, with and without a daemon.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -52,7 +52,7 @@ fn a_reader_that_leaves_ends_a_command_quietly() {
     }
 }
 
-/// Waits until the daemon has at least so many connections.
+/// Waits until the daemon has at least `count` connections.
 fn until_connected(env: &TestEnv, count: usize) {
     let socket = env.paths().daemon_socket().to_string_lossy().into_owned();
     let sockets = || std::fs::read_to_string("/proc/net/unix").unwrap().matches(&socket).count();

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cli::{code, pid, start};
 use crate::{env, has_in_order};
 
-/// Where demos of this environment are played.
+/// Returns the directories of this environment's demos.
 fn stages(env: &TestEnv) -> Vec<PathBuf> {
     let entries = fs::read_dir(env.work()).unwrap();
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.to_string_lossy().contains("posse-demo-")).collect()
@@ -37,7 +37,7 @@ fn paths(home: &Path) -> Paths {
     Paths::resolve(|name| (name == "POSSE_HOME").then(|| home.as_os_str().to_owned())).unwrap()
 }
 
-/// Waits until the demo has begun, and says what its home is.
+/// Waits until the demo has begun, and returns its home.
 fn begun(env: &TestEnv) -> PathBuf {
     // The keeper, the daemon and the first agent.
     when("the demo", || stages(env).pop().map(|stage| home(&stage)).filter(|home| processes(home).len() >= 3))
@@ -101,7 +101,7 @@ fn programs_are_told_each_entry_and_the_ending() {
 #[test]
 fn cut_short_it_leaves_nothing() {
     let env = env();
-    // Nobody reads it any more, or a signal.
+    // The reader is gone, or a signal arrives.
     for (signal, expected) in [(None, 0), (Some(Signal::INT), 130), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)]
     {
         let mut child = start(&env, &["demo"]);

@@ -1,4 +1,4 @@
-//! A full disk: what runs goes on, what would be started is refused, and nothing is lost when there is room again.
+//! A full disk: running programs continue, new ones are refused, and nothing is lost when there is room again.
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
-//! Everything that README.md and docs/ tell people to type is typed here, line by line, in a project and a home of its
-//! own. Agents are scripted ones that look like the real ones; fences marked with `account` are only parsed (by the unit
-//! tests of the command line). Ids are written `1a2b` there, and filled in here.
+//! Runs every command in README.md and docs/, line by line, in a project and a home of its own. Agents are scripted
+//! ones that look like the real ones; fences marked with `account` are only parsed (by the unit tests of the command
+//! line). Ids are written `1a2b` in the documents, and filled in here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ use crate::cli::pid;
 use crate::env;
 use crate::steps::{DONE, ask, commit, either, end, reports};
 
-/// What ends otherwise than with 0, and why.
+/// Commands with an exit code other than 0, and why.
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
     ("docs/plans.md", "posse plan run plan.yaml", 7), // Task 2.1 asks.
     ("docs/plans.md", "posse run stop plan.yaml", 1), // It does not run any more.
@@ -97,7 +97,7 @@ impl Scene {
         );
     }
 
-    /// What the documentation takes for granted.
+    /// Sets up the project that the documentation assumes.
     fn project(&self) {
         let work = self.env.work();
         fs::write(work.join("README.md"), "# A project\n").unwrap();
@@ -120,7 +120,7 @@ impl Scene {
         let claude = ScriptedClaude::install(&self.outside.join("plans"));
         claude.play("plan", PLANNER);
         claude.play("verify", VERIFIER);
-        // Whoever comes second looks at the work of the first.
+        // The second session checks the work of the first.
         let work = commit("work-{number}", "done") + DONE;
         let judge = end("[PASS] it is there\n**Verdict: PASS**");
         claude.play("1.1", either("[ $((number % 2)) = 1 ]", &work, &judge));
@@ -179,7 +179,7 @@ impl Scene {
             return; // This very test is a part of it.
         }
         if typed.text.starts_with("posse run stop 1a2b") {
-            // Nobody stops a run before its first turn: there would be nothing to resume.
+            // Do not stop a run before its first turn: there would be nothing to resume.
             let state = self.env.work().join(".tmp/agnostic-3agents-loop-state.json");
             when("the state file", || state.exists().then_some(()));
         }
@@ -218,7 +218,7 @@ impl Scene {
         assert!(code == Some(expected) || stopped, "{place} ends with {code:?}\n{shown}\n{said}");
     }
 
-    /// Waits until the backlog is empty: nobody stops it before.
+    /// Waits until the backlog is empty, without stopping the run.
     fn is_through(&self) {
         let defects = self.env.work().join("docs/defect-backlog");
         let is_empty = || fs::read_dir(&defects).unwrap().next().is_none().then_some(());
@@ -246,9 +246,9 @@ sections:
       - {id: '2.1', name: Paint it}
 ";
 
-/// What it is asked stands in the last word: where the design and the plan go, and which criteria there are.
+/// The planner reads its last argument: the paths of the design and the plan, and the criteria.
 pub(crate) const PLANNER: &str = include_str!("scripts/example-planner.sh");
-/// Says of every point that it is as it should be.
+/// Reports every criterion as met.
 const VERIFIER: &str = include_str!("scripts/example-verifier.sh");
 
 /// One test for each document, and each document has one.

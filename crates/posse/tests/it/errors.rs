@@ -1,5 +1,4 @@
-//! What people are told when something goes wrong, word for word. Errors are a part of the product: whoever changes one
-//! sees here what it reads like.
+//! Error messages, word for word. Errors are a part of the product: a change to one shows up here.
 
 use std::fs;
 
@@ -8,8 +7,8 @@ use posse_testkit::TestEnv;
 use crate::env;
 use crate::plan_run::ONE;
 
-/// Commands, each after `$ posse`, with what they say and their exit codes. A line added here is run like the others;
-/// `POSSE_UPDATE=1` writes down what it says.
+/// Commands, each after `$ posse`, with their output and exit codes. A line added here is run like the others;
+/// `POSSE_UPDATE=1` records its output.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/errors.txt");
 
 fn said(env: &TestEnv, line: &str) -> String {

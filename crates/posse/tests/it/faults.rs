@@ -1,4 +1,4 @@
-//! A machine on which something is wrong: what posse says, how soon, and what it leaves alone.
+//! A faulty machine: the error, its delay, and what posse leaves alone.
 
 use std::fs::File;
 use std::path::Path;
@@ -54,7 +54,7 @@ impl StoppedKeeper {
         Self(pid)
     }
 
-    /// Checks that a command fails because of the keeper, and says so.
+    /// Checks that a command fails because of the keeper, and names it.
     #[track_caller]
     fn fails(&self, ran: &Ran) {
         assert_eq!(ran.code, Some(1), "{ran:#?}");
@@ -101,7 +101,7 @@ fn what_a_stopped_keeper_did_not_do_is_an_error_and_is_not_done_later() {
         let runs = commands.map(|command| scope.spawn(move || env.run(command)));
         runs.into_iter().for_each(|run| keeper.fails(&run.join().unwrap()));
     });
-    // By now it is known, and told at once.
+    // By now the failure is known, and reported at once.
     keeper.fails(&env.run(["launch", "--", "touch", "started-late"]));
     keeper.fails(&env.run(["stop", "--all"]));
     let message = serde_json::json!({ "message": "typed late" });

@@ -1,4 +1,4 @@
-//! What one does first on a machine: the version, the doctor, the configuration.
+//! First steps on a machine: the version, the doctor, the configuration.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -62,7 +62,7 @@ fn the_doctor_starts_nothing_and_finds_what_is_wrong() {
     assert!(quiet.stdout.contains("bad ") && !quiet.stdout.contains("ok  "), "{quiet:#?}");
 }
 
-/// Whoever opened it would wait for ever: it is a pipe that nobody writes to.
+/// Opening the file would block forever: it is a pipe without a writer.
 #[test]
 fn of_an_account_only_signs_are_looked_for() {
     let env = env();

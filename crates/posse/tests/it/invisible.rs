@@ -5,7 +5,7 @@ use std::fs;
 use crate::agents::{asked, wait};
 use crate::env;
 
-/// What turns text around, and what takes no room.
+/// Characters that reverse text, or have no width.
 const HIDDEN: [char; 4] = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}'];
 
 #[track_caller]

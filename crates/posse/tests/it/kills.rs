@@ -1,5 +1,5 @@
-//! Whole runs, while at random moments the daemon is killed, or the command that follows the run, or something that only a
-//! run of this kind has; then a person looks, and goes on. Whatever happens, the run comes to the end it would have come to.
+//! Whole runs, while at random moments the daemon is killed, or the command that follows the run, or a part specific to
+//! this kind of run. Then a person looks, and continues. The run must reach the same end as without kills.
 //!
 //! A part of it runs with the other tests. All of it, 200 kills of each kind and some minutes:
 //!
@@ -38,7 +38,7 @@ pub(crate) trait Killable: Sync {
 
     fn env(&self) -> &TestEnv;
 
-    /// What the person types next, as long as the run is not over. Fails the test if the run has failed.
+    /// Returns the person's next command, as long as the run is not over. Fails the test if the run has failed.
     fn next(&self) -> Option<Command>;
 
     /// Kills something that only a run of this kind has. Returns the number of kills.
@@ -55,7 +55,7 @@ pub(crate) trait Killable: Sync {
     /// Something else that happens until the run is over.
     fn meanwhile(&self, _is_over: &AtomicBool) {}
 
-    /// Whatever else helps to understand a failure.
+    /// Returns other details that help to understand a failure.
     fn details(&self) -> String {
         String::new()
     }
@@ -94,8 +94,8 @@ pub(crate) trait Killable: Sync {
     }
 }
 
-/// Plays a run without kills, which gives what the others are compared with. Then plays runs until so many kills have hit:
-/// on a fast machine a run may be over before it was disturbed often enough.
+/// Plays a run without kills as the reference. Then plays runs until `enough` kills have hit: on a fast machine a run
+/// may be over before it was disturbed often enough.
 pub(crate) fn until_killed<K: Killable>(enough: u32) {
     let (mut kills, mut seed) = (0, first_seed());
     assert_eq!(play::<K>(seed, 0), 0);
@@ -221,7 +221,7 @@ fn until_entry(entries: &Receiver<String>, wanted: &str, patience: Duration) {
     }
 }
 
-/// The name of the entry that an event is about: what the machine was told, or what was done.
+/// Returns the name of the entry that an event is about: an input or an effect of the machine.
 fn entry_name(event: &Value) -> Option<String> {
     let data = &event["data"];
     let happened = data["event"].as_object().and_then(|event| event.keys().next().cloned());
@@ -230,7 +230,7 @@ fn entry_name(event: &Value) -> Option<String> {
     name.filter(|_| event["kind"] == "run_entry")
 }
 
-/// Where the commands that follow the run print.
+/// Returns the file to which the commands that follow the run print.
 fn followed(env: &TestEnv) -> PathBuf {
     env.paths().home.join("followed")
 }

@@ -32,7 +32,7 @@ const APPROVED: &str = "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\n- proposal verif
     downstream module src/a.rs, handoff lists 3 steps\n- implementation and diff read, test command run, regression risk \
     low, no defect left to fix\n";
 
-/// What the agents do: think a little, ask for a permission here and there, and answer at once or in pieces.
+/// Returns the agents' script: think a little, ask for permissions, and answer at once or in pieces.
 fn scenario(look: &str) -> String {
     let mut turns = String::new();
     for (at, (key, text)) in ANSWERS.iter().enumerate() {
@@ -155,7 +155,7 @@ impl Killable for LoopKills {
 }
 
 impl LoopKills {
-    /// What the agents wrote down of this kind.
+    /// Returns the agents' records of this kind.
     fn records(&self, event: &str) -> Vec<Value> {
         self.logs.iter().flat_map(|log| records(log, event)).collect()
     }
@@ -168,7 +168,7 @@ impl LoopKills {
         actors.map(|process| process.pid).collect()
     }
 
-    /// No task is given twice to the same agent, under whatever number.
+    /// Checks that no task is given twice to the same agent, under any number.
     fn check_prompts(&self, disturbed: bool) {
         let mut tasks = BTreeSet::new();
         for submitted in self.records("submitted") {

@@ -51,7 +51,7 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// All roles are played as this scenario says.
+    /// Uses this scenario for all roles.
     pub(crate) fn new(scenario: &str) -> Self {
         let env = env();
         let log = env.script_agent("codex", &format!("look = \"codex\"\nplay = \"loop\"\n{scenario}"));
@@ -61,7 +61,7 @@ impl Play {
         play
     }
 
-    /// The roles that are given to it are played by the other agent, as this scenario says.
+    /// Plays some roles with the other agent, by this scenario.
     fn and_claude(self, scenario: &str) -> Self {
         self.env.script_agent("claude_code", &format!("look = \"claude\"\nplay = \"loop\"\n{scenario}"));
         self
@@ -87,7 +87,7 @@ impl Play {
         self.begin().end()
     }
 
-    /// Begins it, or goes on with it, and follows.
+    /// Starts or resumes the run, and follows it.
     #[track_caller]
     fn begin(&self) -> Followed {
         Followed::new(self.command(&[]))
@@ -106,7 +106,7 @@ impl Play {
         Followed::new(command)
     }
 
-    /// Goes on with the run wherever it is by now, or hears how it ended.
+    /// Follows the run from its current state, or gets its result.
     #[track_caller]
     fn follow(&self) -> Followed {
         Followed::new(self.env.command(["loop", "--resume", &self.id()]))
@@ -123,14 +123,14 @@ impl Play {
         self.shown()["id"].as_str().unwrap().to_owned()
     }
 
-    /// What the run wrote down, of this kind.
+    /// Returns the run's journal entries of this kind.
     fn journal(&self, kind: &str) -> Vec<Value> {
         let text = self.env.run(["run", "log", &self.id(), "--json"]).ok();
         let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries.filter(|entry| entry["entry"] == kind).collect()
     }
 
-    /// What the agents wrote down, of this kind.
+    /// Returns the agents' records of this kind.
     fn records(&self, kind: &str) -> Vec<Value> {
         records(&self.log, kind)
     }
@@ -142,7 +142,7 @@ impl Play {
         when(&format!("{count} × {kind}"), enough)
     }
 
-    /// Looks whenever the daemon tells something, until it is so. One that died is waited for.
+    /// Checks on every event of the daemon until the condition holds. Waits for the next daemon after a crash.
     #[track_caller]
     fn when_told<T>(&self, what: &str, look: impl Fn(&Value) -> Option<T>) -> T {
         let give_up = Instant::now() + PATIENCE;
@@ -243,7 +243,7 @@ impl Followed {
         Self { child, lines, stdout: String::new(), stderr }
     }
 
-    /// Reads on until it says this.
+    /// Reads until these words appear.
     #[track_caller]
     fn until(&mut self, words: &str) {
         loop {
@@ -271,7 +271,7 @@ impl Followed {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Reads on until it says this, then interrupts it and waits for its end.
+    /// Reads until these words appear, then interrupts the command and waits for its end.
     #[track_caller]
     fn interrupted_at(mut self, words: &str) -> Ran {
         self.until(words);

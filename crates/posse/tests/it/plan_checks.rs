@@ -76,8 +76,8 @@ fn the_daemon_dies_while_the_plan_is_checked() {
     assert!(text.contains("verified: every task is done"), "{text}");
 }
 
-/// A plan with a check that goes on for ever where `where_` is so, and until the file `ok` is there. It says through a pipe
-/// which processes it has.
+/// A plan with a check that hangs where `where_` is true, and until the file `ok` exists. It reports its processes
+/// through a pipe.
 fn with_a_slow_check(where_: &str, more: &str) -> Scene {
     let scene = Scene::new(ONE);
     scene.claude.gate("pids");

@@ -1,4 +1,4 @@
-//! What runs of plans leave behind: what goes by itself, what goes when asked, what never goes, and what cannot be read.
+//! Remains of runs of plans: removed automatically, removed on request, always kept, or unreadable.
 
 use std::fs;
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ fn what_is_old_goes_by_itself() {
     assert!(String::from_utf8_lossy(&asked.stdout).contains("asked:"), "{asked:?}");
 }
 
-/// What somebody makes of the file while the plan runs is not lost, even if it is no text any more.
+/// An edit of the file while the plan runs is not lost, even if it is not text.
 #[test]
 fn a_plan_file_that_is_no_text() {
     let scene = Scene::new(ONE);
@@ -95,7 +95,7 @@ fn a_plan_file_that_is_no_text() {
     assert!(scene.text().contains("status: verified"), "{}", scene.text());
 }
 
-/// A run that cannot be read cannot go on. It says so, and what else can be done.
+/// A run with an unreadable journal cannot continue. The error names that and the alternatives.
 #[test]
 fn a_run_whose_journal_cannot_be_read() {
     let scene = Scene::new(ONE);

@@ -1,4 +1,4 @@
-//! Plans and their configuration: what a project says, what it may not, and what happens to who tries.
+//! Plans and their configuration: settings of a project, forbidden settings, and attempts to use them.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use crate::plan_run::{ONE, Scene, TWO};
 use crate::project::{said, says};
 use crate::steps::{DONE, commit, sh};
 
-/// Whoever edits the file while a plan runs changes nothing about that run; the next one says what is different.
+/// An edit of the file during a run does not affect that run; the next one lists the differences.
 #[test]
 fn a_run_goes_by_the_configuration_it_began_with() {
     let scene = Scene::new(&TWO.replace("backoff_base: 1", "backoff_base: 1\n  max_attempts_default: 1"));

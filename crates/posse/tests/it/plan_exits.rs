@@ -1,4 +1,4 @@
-//! How `posse plan run` ends, and what may be asked of it: every exit code, every option that chooses what is done.
+//! Exit codes of `posse plan run`, and every option that selects tasks.
 
 use std::fs;
 
@@ -71,7 +71,7 @@ fn where_no_plan_can_be_run() {
     refused(&["is not in a git repository", "git init"]);
     git(&["init", "-q"]);
     refused(&["has no commit yet"]);
-    // Nobody who could commit the work.
+    // There is no git identity for commits.
     git(&["config", "user.useConfigOnly", "true"]);
     git(&["-c", "user.name=U", "-c", "user.email=u@example.org", "commit", "-q", "--allow-empty", "-m", "first"]);
     refused(&["git does not know who you are", "user.name"]);
@@ -117,7 +117,7 @@ fn what_is_chosen_is_done_and_nothing_else() {
     }
 }
 
-/// A second command follows the run; one that wants it otherwise is told that it cannot have that.
+/// A second command follows the run; if its options differ, it is refused.
 #[test]
 fn a_run_that_goes_on_is_joined_or_left_alone() {
     let scene = Scene::new(ONE);
@@ -143,7 +143,7 @@ fn a_run_that_goes_on_is_joined_or_left_alone() {
     assert_eq!(scene.claude.sessions(), 1);
 }
 
-/// What sessions do is shown to who asks for it; who asks for quiet hears the end, and nothing else.
+/// Sessions are shown on request; `--quiet` shows the end, and nothing else.
 #[test]
 fn as_much_is_shown_as_was_asked_for() {
     let tools = uses("Read", "src/a.py") + &refused("Write", "/etc/passwd");

@@ -6,7 +6,7 @@ use crate::plan_run::{ONE, Scene, one};
 use crate::project::{ended_with, said};
 use crate::steps::{DONE, commit, sh, wait_for};
 
-/// Everything of the user's: what is staged, what is changed, what git does not know.
+/// Returns the user's state: staged changes, unstaged changes, untracked files.
 fn users(scene: &Scene) -> [String; 3] {
     [&["diff", "--cached"][..], &["diff"], &["ls-files", "--others"]].map(|arguments| scene.git(arguments))
 }
@@ -33,7 +33,7 @@ fn t47_uncommitted_changes_are_refused_or_left_alone() {
     assert!(scene.claude.called("t", 1).unwrap().prompt.contains("README\nloose\nstaged\n"), "{text}");
 }
 
-/// What a stopped session left is in nobody's way, and the next one goes on with it.
+/// The leftovers of a stopped session block nothing, and the next one continues with them.
 #[test]
 fn t85_stop_and_go_on() {
     let scene = Scene::new(&one("isolation: in_place"));
@@ -50,7 +50,7 @@ fn t85_stop_and_go_on() {
     assert_eq!(scene.git(&["status", "--porcelain"]), "", "{text}");
 }
 
-/// T86 and T87: it goes on while nobody is there, and what it did meanwhile counts.
+/// T86 and T87: the session continues without a daemon, and its work counts.
 #[test]
 fn t87_a_session_that_ends_while_the_daemon_is_dead() {
     let scene = Scene::new(&one("isolation: in_place"));

@@ -34,7 +34,7 @@ sections:
       - {id: asks, name: Asks, parallel_group: g, depends_on: [first]}
       - {id: judged, name: Judged, agent: frontend-coder, depends_on: [left]}
 ";
-/// What the tasks leave behind: `late` is added by the person, `added` by a session.
+/// The tasks' files: `late` is added by the person, `added` by a session.
 const TASKS: [&str; 7] = ["first", "left", "right", "asks", "judged", "late", "added"];
 
 fn plays(scene: &Scene) {
@@ -70,7 +70,7 @@ fn told(words: &str, then: &str, otherwise: &str) -> String {
     either(&format!("grep -qF '{words}' \"$session/prompt\""), then, otherwise)
 }
 
-/// What the user has that is not committed, to the byte: files, index, status and stash.
+/// Returns the user's uncommitted state, byte for byte: files, index, status and stash.
 fn users(scene: &Scene) -> Vec<String> {
     let names = ["README", "staged", "both", "loose", "ignored.log", "gone"];
     let mut users: Vec<String> = names.map(|name| format!("{name}: {:?}", scene.file(name))).to_vec();
@@ -114,7 +114,7 @@ fn leave_work_about(scene: &Scene) {
 
 struct PlanKills {
     scene: Scene,
-    /// What the user had at the start.
+    /// The user's state at the start.
     before: Vec<String>,
     keeper_kills: AtomicU32,
 }
@@ -223,8 +223,8 @@ impl Killable for PlanKills {
         assert_eq!(users(scene), self.before);
         scene.git(&["fsck", "--no-dangling"]);
         let branches = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
-        // A git that died with its session may have left a lock in the user's repository. Only the user can know that nobody
-        // holds it, so posse leaves it there, keeps what it cannot remove, and says so.
+        // A git that died with its session may have left a lock in the user's repository. Only the user can know that
+        // it is stale, so posse leaves it, keeps what it cannot remove, and reports both.
         let locked = scene.env.work().join(".git/packed-refs.lock").exists();
         let reports = self.reports();
         for branch in branches.lines().filter(|branch| !(locked && reports.contains(&format!("branch {branch})")))) {
@@ -299,7 +299,7 @@ impl PlanKills {
     }
 }
 
-/// T86, T87, at moments that nobody chose.
+/// T86, T87, at random moments.
 #[test]
 fn whoever_is_killed_the_plan_comes_to_the_same_end() {
     until_killed::<PlanKills>(4);

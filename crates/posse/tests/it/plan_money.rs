@@ -1,4 +1,4 @@
-//! What plans use, and what they may.
+//! Costs of plans, and their limits.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ impl Scene {
     }
 }
 
-/// T73: the limit of a plan holds over all its runs, and what is said on the command line goes before it, zero too.
+/// T73: the limit of a plan holds over all its runs, and the command line overrides it, with zero too.
 #[test]
 fn t73_a_plan_stops_when_its_money_is_spent() {
     let meta = "name: Two\n  budget: {quota_ceiling_usd: 0.5, max_quota_percent: 80, reserved_budget_usd: 0.25}";
@@ -56,7 +56,7 @@ fn t77_the_window_is_shared_by_all_plans_and_processes() {
     assert_eq!(scene.claude.sessions(), 2, "{text}");
 }
 
-/// T74, T75, T76: every session is in the ledger, cut short or not, and what nobody knows is not zero.
+/// T74, T75, T76: every session is in the ledger, cut short or not, and an unknown cost is not zero.
 #[test]
 fn t74_t75_t76_every_session_is_counted() {
     let scene = Scene::new(&one("validation: {enabled: true}"));
@@ -102,7 +102,7 @@ fn t74_t75_t76_every_session_is_counted() {
     assert_eq!(scene.usage(&["--since", "2101-01-01"])["total"]["sessions"], 0);
 }
 
-/// A session that was told how much it may spend and has spent it has not failed.
+/// A session that has spent its budget has not failed.
 #[test]
 fn a_session_without_money_costs_no_attempt() {
     let scene = Scene::new(&ONE.replace("name: One", "name: One, budget_limit_usd: 1"));

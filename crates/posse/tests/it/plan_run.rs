@@ -75,7 +75,7 @@ impl Scene {
         says(code, self.of_plan(verb, more), words)
     }
 
-    /// Runs the plan. It has to end with this code, and there have to be so many sessions by then. Returns what it printed.
+    /// Runs the plan. It has to exit with `code`, after this number of sessions. Returns its output.
     #[track_caller]
     pub(crate) fn runs(&self, code: i32, sessions: usize, options: &[&str]) -> String {
         let text = self.plan_ends(code, "run", options);
@@ -115,7 +115,7 @@ impl Scene {
         fs::read_to_string(&self.plan).unwrap()
     }
 
-    /// The run of the plan that began last, as the API tells it.
+    /// Returns the newest run of the plan, from the API.
     pub(crate) fn last_run(&self) -> PlanView {
         // The command starts a daemon if a test has just killed the last one.
         let runs = self.env.run(["run", "ls", "--kind", "plan", "-n", "100", "--json"]).json();
@@ -203,7 +203,7 @@ fn a_plan_is_carried_out_and_merged() {
     // Nothing is left to do, and nothing is done.
     scene.runs(0, 2, &[]);
 
-    // Who does not want to hear of every task need not.
+    // Notifications for each task are optional.
     let runs: Vec<PlanView> = scene.env.http().get("/runs?kind=plan").unwrap();
     let show = |query: &str| -> PlanView { scene.env.http().get(&format!("/runs/{}{query}", runs[0].id)).unwrap() };
     assert_eq!((show("").tasks.len(), show("?tasks=false").tasks.len()), (2, 0));
@@ -292,7 +292,7 @@ fn a_run_that_nobody_follows_waits_for_its_environment() {
     scene.until_waits("1.1", 1);
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
-    // The session went on; the next one needs somebody who knows the environment.
+    // The session kept running; the next one needs a client with the environment.
     when("the run waits", || scene.plan("status", &[]).1.contains("next             `posse plan run").then_some(()));
     assert_eq!(scene.claude.sessions(), 1);
     // It can be stopped all the same.
@@ -351,7 +351,7 @@ fn a_validator_looks_at_the_work_before_it_is_merged() {
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
 }
 
-/// What the original orchestrator tolerated. A validator that nobody defines is replaced, not left out.
+/// Oddities that the original orchestrator tolerated. An undefined validator is replaced, not left out.
 #[test]
 fn plan_of_the_original_orchestrator_runs_with_warnings() {
     let meta = "meta: {title: One, status: pending, backoff_base: 1, validation: {enabled: true, \

@@ -44,7 +44,7 @@ fn a_plan_that_is_not_valid() {
     scene.plan_says(0, "check", &[], &["warning", "pytest || echo ok"]);
 }
 
-/// T11: who may not write reports in its last message. T76: a cost that nobody tells is not zero.
+/// T11: an agent that may not write reports in its last message. T76: an unreported cost is not zero.
 #[test]
 fn a_reviewer_reports_in_its_last_message() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Review\n        agent: code-reviewer"));
@@ -76,7 +76,7 @@ printf '      - id: more\n        name: More\n        depends_on: ["1.2"]\n' >> 
     assert!(text.contains("budget_limit_usd cannot be changed while the plan runs"), "{text}");
     let plan = scene.text();
     assert!(!plan.contains("budget_limit_usd") && plan.contains("id: more"), "{plan}");
-    // The next session is told what was not accepted.
+    // The next session gets the reasons of the rejection.
     assert_eq!((scene.file("b").as_deref(), scene.file("c").as_deref()), (Some("beta\n"), Some("gamma\n")));
 }
 
@@ -130,7 +130,7 @@ fn a_prompt_of_300_kib_goes_into_a_file() {
     assert_eq!(called.prompt.matches(&line).count(), 300);
 }
 
-/// T40, T41, T42, T43, T44: who says done, and what of it is believed. Each has one attempt.
+/// T40, T41, T42, T43, T44: sessions that report success without proof. Each has one attempt.
 #[test]
 fn reports_that_prove_nothing() {
     let plays = [
@@ -198,8 +198,8 @@ fn a_session_that_says_nothing_is_ended() {
     assert_eq!(scene.record("t").attempts, 1);
 }
 
-/// T62: what a model says of limits is none. T63, T72: what the tool says is one, it costs no attempt, and a daemon that comes
-/// later keeps to it.
+/// T62: a limit in a model's text does not count. T63, T72: a limit reported by the tool does; it costs no attempt, and
+/// a later daemon respects it.
 #[test]
 fn limits() {
     let scene = Scene::new(TWO);
@@ -228,7 +228,7 @@ fn limits() {
     assert_eq!(scene.claude.sessions(), 2, "nothing was started during the hold");
 }
 
-/// T73: the money is spent, and when there is more it goes on.
+/// T73: the run stops when the money is spent, and continues when there is more.
 #[test]
 fn a_plan_out_of_money_pauses() {
     let scene = Scene::new(TWO);
@@ -242,7 +242,7 @@ fn a_plan_out_of_money_pauses() {
     scene.runs(0, 2, &["--quota-ceiling", "20"]);
 }
 
-/// T74: every session counts, whatever became of it.
+/// T74: every session counts, whatever its outcome.
 #[test]
 fn what_all_sessions_of_a_task_cost() {
     let scene = Scene::new(&one("validation: {enabled: true}"));
@@ -262,7 +262,7 @@ fn kill_both(scene: &Scene) {
     assert!(process::ends(keeper) && process::ends(daemon));
 }
 
-/// T86: what nobody holds any more is ended, costs no attempt, and is done once more.
+/// T86: a session without a keeper is ended, costs no attempt, and is repeated once.
 #[test]
 fn a_session_that_lost_its_keeper_is_ended_and_done_again() {
     let scene = Scene::new(ONE);

@@ -16,7 +16,7 @@ sections:
       - {id: first, name: First, exclusive_resources: [database]}
 ";
 
-/// Only one may have it, whoever asks first; who waits is woken, and everyone may know who has it.
+/// A lock has one holder, the first to request it. Waiting runs are woken, and the holder is visible.
 #[test]
 fn what_only_one_may_have_is_held_across_plans() {
     let scene = Scene::new(EXCLUSIVE);
@@ -108,7 +108,7 @@ fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
     assert_eq!(scene.claude.sessions(), 2, "{text}");
 }
 
-/// T72, of a run that goes on: who comes after a restart waits for the quota with it.
+/// T72, of an active run: runs after a restart wait for the quota with it.
 #[test]
 fn t72_a_run_that_waits_for_its_quota_holds_the_others_after_a_restart() {
     let scene = Scene::new(ONE);

@@ -16,7 +16,7 @@ fn sockets_and_state_are_private() {
     while let Some(path) = look.pop() {
         let found = fs::symlink_metadata(&path).unwrap();
         let mode = found.permissions().mode() & 0o777;
-        // A socket's own mode does not matter inside a directory nobody else can enter.
+        // A socket's own mode does not matter inside a private directory.
         let inside_private = path.parent() == Some(runtime);
         if mode & 0o077 != 0 && !inside_private {
             open.push((path.clone(), format!("{mode:o}")));

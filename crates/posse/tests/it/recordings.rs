@@ -1,4 +1,4 @@
-//! What terminals print is recorded, over crashes of the daemon, and no longer than it should be.
+//! Recordings of terminals: over crashes of the daemon, and with limits.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -22,7 +22,7 @@ fn path(env: &TestEnv, id: TerminalId) -> PathBuf {
     env.paths().recordings().join(format!("{id}.cast"))
 }
 
-/// What a recording shows at its end, once it shows this. Nothing tells when the file has grown.
+/// Returns the end of a recording, once it fits. There is no event for the file's growth.
 #[track_caller]
 fn replay_until(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> Screen {
     when("the text in the recording", || {

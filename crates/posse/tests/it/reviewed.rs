@@ -1,4 +1,4 @@
-//! What a reader of the code found, and a test would have.
+//! Bugs found by code review that lacked a test.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! What every command prints: with `--json` what docs/reference/output.md promises, with `--quiet` nothing that was not asked for. Every
-//! command is walked through both ways, on scenes in which it has something to say.
+//! Output of every command: with `--json` as in docs/reference/output.md, with `--quiet` only what was requested. Every
+//! command is run both ways, on scenes in which it has output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::plan_run::{self, ONE};
 use crate::steps::{DONE, ask, commit, wait_for};
 use crate::{auto_run, env, project};
 
-/// What is left of a command with `--quiet`.
+/// The output of a command that remains with `--quiet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     /// It was asked for something: that, and nothing about it.
@@ -30,10 +30,10 @@ enum Says {
 }
 use Says::{Nothing, TheAnswer, TheEnd, TheNames};
 
-/// What is typed, what is left of it with `--quiet`, and how it ends.
+/// A command line, its output with `--quiet`, and its exit code.
 type Row = (&'static str, Says, i32);
 
-/// What is not walked, and why.
+/// Commands that are not run, and why.
 const NOT_WALKED: &[(&str, &str)] = &[("attach", "it is a window onto a terminal")];
 
 const TERMINALS: &[Row] = &[
@@ -122,7 +122,7 @@ const BACKLOG: &[Row] = &[
     ("run answer . 3-asks blue", Nothing, 0),
 ];
 
-/// A command by its words, without what is said to it.
+/// Returns a command's words without its arguments.
 fn leaf(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').take_while(|word| !word.starts_with('-')).collect();
     let nouns = ["run", "plan", "auto", "audit", "profile", "provider", "config"];
@@ -136,7 +136,7 @@ fn row(line: &str) -> String {
     other.map_or_else(|| leaf(line), |flag| format!("{} {flag}", leaf(line)))
 }
 
-/// How a command is asked to talk.
+/// The output mode of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tone {
     Json,
@@ -186,7 +186,7 @@ fn as_quiet(says: Says, stdout: &str) -> Result<(), String> {
     }
 }
 
-/// What docs/reference/output.md says of a command: the form of its answer, and the keys that are always there.
+/// A command's entry in docs/reference/output.md: the form of its output, and its constant keys.
 #[derive(Debug)]
 struct Promise {
     form: String,
@@ -216,7 +216,7 @@ fn as_promised(promise: Option<&Promise>, stdout: &str) -> Result<(), String> {
         form => return Err(format!("docs/reference/output.md knows no form {form:?}")),
     }
     .map_err(|error| format!("it is not {}: {error}", promise.form))?;
-    // Lines tell what happens; what they all have is told above the table.
+    // Lines are events; their common keys are listed above the table.
     let values = if promise.form == "lines" { &values[values.len().saturating_sub(1)..] } else { &values };
     if values.is_empty() {
         return Err("nothing is in it".into());
@@ -299,7 +299,7 @@ fn plans() {
                 "run retry PLAN t" => {
                     assert_eq!(project::ended(stopped.take().unwrap()).0, 3);
                 }
-                // The second time: the run that was begun without anybody who follows it.
+                // The second time: a run that was begun without a follower.
                 "plan run PLAN" if scene.claude.called("t", 2).is_some() => {
                     when("the session", || scene.claude.waits("t", 3).then_some(()));
                     scene.claude.open_gate("gate");
@@ -326,7 +326,7 @@ fn backlogs() {
                     scene.git(&["add", "-A"]);
                     scene.git(&["commit", "-q", "-m", "more"]);
                 }
-                // The next daemon needs somebody who knows the environment, so it cannot be over before it is followed.
+                // The next daemon needs a client with the environment, so the run cannot end before it is followed.
                 "run follow" => {
                     when("the planner", || scene.claude.waits("plan", 2).then_some(()));
                     scene.env.kill_daemon();

@@ -49,7 +49,7 @@ fn type_numbers(client: &http::Client, id: TerminalId, stop: &AtomicBool) -> u64
             sequence: Some(number),
             ..Input::default()
         };
-        // An error means that nobody knows what became of it. Sending it again is safe: that is the point.
+        // After an error the result is unknown. Sending the input again is safe: that is the point.
         while !client.post(&format!("/terminals/{id}/input"), &input).is_ok_and(|answer| answer.status == 200) {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -57,7 +57,7 @@ fn type_numbers(client: &http::Client, id: TerminalId, stop: &AtomicBool) -> u64
     number
 }
 
-/// How far a follower is.
+/// The position of a follower.
 #[derive(Default)]
 struct Progress {
     connections: AtomicU64,
@@ -74,7 +74,7 @@ fn follow(client: &http::Client, id: TerminalId, progress: &Progress) -> Vec<u8>
     let mut all = Vec::new();
     loop {
         let Ok(mut stream) = Stream::open(client, id, Some(all.len() as u64), 1) else {
-            // Nobody listens for a few milliseconds, and there is nothing to wait on for that.
+            // The daemon is down for a few milliseconds, without an event to wait for.
             std::thread::sleep(Duration::from_millis(1));
             continue;
         };
@@ -112,7 +112,7 @@ fn kills_in_the_middle_of_input_and_output(kills: u32) {
     let env = env();
     let received = env.work().join("received");
     let reader = env.launch(&["sh", "-c", "stty raw -echo; exec cat > received"]);
-    // As fast as a shell loop goes, with a pause now and then; ends by itself when a file says so.
+    // As fast as a shell loop runs, with pauses; ends when a file appears.
     let script = "i=0; while [ ! -e enough ]; do i=$((i+1)); echo \"line $i\"; [ $((i % 40)) = 0 ] && sleep 0.01; done; echo END";
     let printer = env.launch(&["sh", "-c", script]);
     let pids = |env: &TestEnv| -> Vec<(TerminalId, Option<u32>)> {
@@ -241,8 +241,8 @@ fn many_who_start_it_at_once_get_the_same_daemon() {
     assert!(started.iter().all(|pid| pid == &started[0]), "{started:?}");
 }
 
-/// A program ends, and the daemon dies before it has written that down. The next one knows how it ended all the same: nobody
-/// has forgotten it who knew.
+/// A program exits, and the daemon dies before it has recorded that. The next daemon still knows the exit status, from
+/// the keeper.
 #[test]
 fn an_end_that_is_not_written_down_yet_is_not_lost() {
     let env = env();
@@ -251,7 +251,7 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
     rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, owner, 0).unwrap();
     let id = shell_until(&env, "echo ready; read line < gate; echo last words; exit 7", "ready");
     let mut stream = Stream::open(&env.http(), id, None, 1).unwrap();
-    // As long as somebody else writes, the daemon waits.
+    // The daemon waits while another process writes.
     let database = rusqlite::Connection::open(env.paths().database()).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::fs::write(&gate, "go\n").unwrap();
@@ -267,7 +267,7 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
     assert!(output.output.contains("last words"), "{}", output.output);
 }
 
-/// What prints without end is ended in the middle of it. Whoever watches hears so, though its end is behind what it printed.
+/// A program with endless output is ended midway. Followers see the end, though it is behind the output.
 #[test]
 fn whoever_watches_a_flood_hears_of_its_end() {
     for _ in 0..10 {

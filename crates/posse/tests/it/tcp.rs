@@ -1,4 +1,4 @@
-//! HTTP over TCP: for clients of the original API as they are, and for nobody else.
+//! HTTP over TCP: for unchanged clients of the original API, and no others.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::env;
 
-/// Listens on a port the system chooses, and says where.
+/// Listens on a free port, and returns the address.
 pub(crate) fn listen(env: &TestEnv, more: &[&str]) -> SocketAddr {
     let arguments = ["serve", "--json", "--listen", "127.0.0.1:0"].iter().chain(more);
     let answer = env.run(arguments).json();

@@ -1,4 +1,4 @@
-//! What the daemon left with the keeper, for the daemon after it.
+//! Checkpoints that a daemon left with the keeper for its successor.
 
 use std::collections::HashMap;
 
@@ -34,8 +34,8 @@ fn the_newest_checkpoint_is_given_back_before_any_output() {
     peer.settle();
 }
 
-/// A daemon that comes back asks for all its terminals at once, and cannot read the first answer before it has asked
-/// for the last. All their checkpoints together are more than the keeper holds for someone who does not read.
+/// A restarted daemon requests all its terminals at once, and reads the first answer only after the last request. All
+/// checkpoints together exceed the keeper's limit for a slow reader.
 #[test]
 fn a_returning_daemon_gets_the_checkpoints_of_all_its_terminals() {
     let (keeper, mut peer) = Keeper::with_peer();

@@ -1,4 +1,4 @@
-//! How programs end, and how that is told.
+//! Exits of programs, and their reports.
 
 use posse_core::status::Exit;
 use posse_term::wire::{KeeperEvent, KeeperRequest};
@@ -82,7 +82,7 @@ fn only_what_has_ended_can_be_forgotten() {
 
 #[test]
 fn a_program_that_is_hung_up_sees_what_closing_its_window_would_show() {
-    // It ends when its child has, which nobody but the keeper tells to.
+    // It exits after its child, which only the keeper ends.
     let script = "sleep 1000 & trap 'wait $!; echo hung up; exit 8' HUP; echo ready; wait";
     let (_keeper, mut peer, id) = Keeper::running(script);
     peer.until_printed(id, "ready");

@@ -11,7 +11,7 @@ use posse_testkit::process;
 use crate::keeper::{Keeper, new_id, until};
 use crate::peer::Peer;
 
-/// How many processes carry this terminal in their environment.
+/// Returns the number of processes that carry this terminal in their environment.
 fn carriers(id: TerminalId) -> usize {
     process::all()
         .iter()
@@ -19,8 +19,8 @@ fn carriers(id: TerminalId) -> usize {
         .count()
 }
 
-/// Starts a family and waits until it is complete: so many members carry the terminal in their environment, and those
-/// who do not are told of in lines like `pid 17`.
+/// Starts a family and waits until it is complete: `carrying` members carry the terminal in their environment; the
+/// others are listed in lines like `pid 17`.
 fn start_family(
     keeper: &Keeper,
     peer: &mut Peer,
@@ -54,7 +54,7 @@ const SCATTERED: &str = "
     (env -i sleep 1000 & echo pid $!)
     setsid sh -c 'env -i sleep 1000 & echo pid $!; exec sleep 1000' &
     echo all started; exec sleep 1000";
-/// Members of that family whose environment tells, and those whose environment does not.
+/// Members of that family with the id in their environment, and without.
 const CARRYING: usize = 7;
 const HIDDEN: usize = 3;
 
@@ -134,7 +134,7 @@ fn one_that_is_born_during_the_grace_is_asked_too() {
     assert!(peer.heard(id).text().ends_with("woken\r\n"), "{}", peer.heard(id).text());
 }
 
-/// After a crash of the keeper its successor knows of no terminal, but what was in them may have survived.
+/// After a crash of the keeper its successor has no terminals, but their processes may have survived.
 #[test]
 fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
     let (_keeper, mut peer) = Keeper::with_peer();
@@ -155,7 +155,7 @@ fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
     assert_eq!(carriers(id), 0);
 }
 
-/// Its first thread has ended, so it looks like a zombie; it is ended all the same, and gone before that is said.
+/// Its first thread has ended, so it looks like a zombie; it must be killed before its end is reported.
 #[test]
 fn a_program_without_its_first_thread_is_ended() {
     let (keeper, mut peer) = Keeper::with_peer();

@@ -1,4 +1,4 @@
-//! The first words, and those who do not know them.
+//! Greetings, and peers that do not know them.
 
 use posse_term::wire::{self, KeeperEvent, KeeperRequest, StampedRequest};
 
@@ -16,7 +16,7 @@ fn one_that_speaks_another_version_is_told_ours_and_cut_off() {
         let words = peer.last_words();
         assert_eq!(words, [KeeperEvent::Hello]);
     }
-    // None of them was taken for a daemon: nobody misses them.
+    // None of them counted as a daemon.
     let mut peer = keeper.peer();
     peer.settle();
     assert!(keeper.log().contains("a frame of protocol version 65535, not"), "{}", keeper.log());

@@ -55,12 +55,12 @@ fn a_program_that_does_not_read_is_refused_more_than_a_mebibyte() {
     other.input(parrot, 1, 1, b"not held up");
     other.until_printed(parrot, "not held up");
 
-    // What was refused left no trace: the number may be used again. What waits is refused when nobody will read it.
+    // A refused input left no trace: the number may be reused. Waiting input is refused when it can no longer be read.
     peer.send(&KeeperRequest::End { id: stuck, grace_ms: 0 });
     assert_eq!(peer.receipt(stuck, 1, refused.0 - 1), Err(InputRefusal::NotReading));
 }
 
-/// A peer that repeats itself, or says nothing at length, must not fill the keeper's memory while a program is stuck.
+/// A peer with repeated or empty requests must not fill the keeper's memory while a program is stuck.
 #[test]
 fn receipts_for_a_program_that_does_not_read_are_limited_too() {
     let (_keeper, mut peer, id) = Keeper::running("stty raw -echo; printf ready; exec sleep 1000");
@@ -128,7 +128,7 @@ fn stamped(token: u64, sent: u64, request: KeeperRequest) -> StampedRequest {
     StampedRequest { stamp: Some(RequestStamp { token, sent }), request }
 }
 
-/// Sends a request with this time, and says whether the keeper found it too old.
+/// Sends a request with this time, and returns whether the keeper found it too old.
 fn is_late(peer: &mut Peer, token: u64, sent: u64, request: KeeperRequest) -> bool {
     peer.send_stamped(&[stamped(token, sent, request)]);
     peer.wait("the keeper takes it", |event| match event {

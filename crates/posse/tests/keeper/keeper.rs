@@ -14,10 +14,10 @@ use posse_testkit::{TestEnv, process};
 
 use crate::peer::{PATIENCE, Peer};
 
-/// What programs get that did not ask for another ring.
+/// The default ring size of programs.
 pub(crate) const RING: u32 = 1 << 20;
 
-/// The script of a program that types back what is typed. It says `ready` first.
+/// The script of a program that echoes its input. It prints `ready` first.
 pub(crate) const PARROT: &str = "stty raw -echo; printf ready; exec cat";
 
 pub(crate) struct Keeper {
@@ -53,7 +53,7 @@ impl Keeper {
         keeper
     }
 
-    /// Starts it, and nobody has spoken to it yet.
+    /// Starts a keeper without a connection.
     pub(crate) fn start_alone(prelude: &str) -> Self {
         let env = TestEnv::new(env!("CARGO_BIN_EXE_posse"));
         let child = launch(&env, prelude);
@@ -92,7 +92,7 @@ impl Keeper {
         peer
     }
 
-    /// From here on it serves only whom the test has connected.
+    /// From here on it serves only peers of the test.
     pub(crate) fn without_guest(&mut self) {
         self.guest = None;
     }
@@ -193,8 +193,8 @@ fn launch(env: &TestEnv, prelude: &str) -> Child {
     child
 }
 
-/// An id nobody else has. Families are found by it among all processes of the machine, so tests that run at the same
-/// time must not share one.
+/// Returns a unique id. Families are found by it among all processes of the machine, so tests that run at the same time
+/// must not share one.
 pub(crate) fn new_id() -> TerminalId {
     TerminalId::from_random(RandomState::new().hash_one(std::process::id()) as u32)
 }
@@ -209,7 +209,7 @@ pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// What the kernel says of a process in /proc/PID/stat.
+/// A process's data in /proc/PID/stat.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) state: char,

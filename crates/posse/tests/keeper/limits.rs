@@ -78,11 +78,11 @@ fn a_crowd_at_the_door_neither_wears_the_keeper_out_nor_keeps_it_from_its_work()
     assert_eq!(peer.end(doomed, 0), 0, "what it takes to find a family is still there");
     assert!(!process::exists(pid));
     drop(crowd);
-    // The door is open again for whoever is left.
+    // New connections are accepted again.
     keeper.peer().settle();
 }
 
-/// Ten flood, one whispers: it must be heard long before they are through.
+/// Ten flood, one prints a little: its output must arrive long before the floods end.
 #[test]
 fn a_whisper_is_heard_among_floods() {
     let keeper = Keeper::start();

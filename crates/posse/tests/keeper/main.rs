@@ -1,5 +1,5 @@
-//! The real keeper, spoken to through its socket, frame by frame. No daemon: whatever the keeper promises it must
-//! promise to anyone who speaks its protocol.
+//! The real keeper, driven through its socket, frame by frame, without a daemon: its promises hold for any client of
+//! its protocol.
 
 #![allow(clippy::unwrap_used)]
 

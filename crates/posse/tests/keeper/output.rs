@@ -1,4 +1,4 @@
-//! Bytes, each at one offset for ever, and those who read them too slowly or not at all.
+//! Output bytes, each at a fixed offset, and clients that read them too slowly or not at all.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use posse_term::wire::{KeeperRequest, ProgramSpec, WINDOW};
 use crate::keeper::{Keeper, new_id};
 use crate::peer::{Acknowledging, PATIENCE};
 
-/// What `seq` prints on a terminal.
+/// Returns the output of `seq` on a terminal.
 fn numbers(last: u32) -> Vec<u8> {
     (1..=last).flat_map(|number| format!("{number}\r\n").into_bytes()).collect()
 }
@@ -131,8 +131,8 @@ fn one_who_never_reads_delays_nobody_else() {
     assert_eq!(witness.heard(parrot).text().len(), "ready".len() + 9 * 3 + 11 * 4, "others got everything, once");
 }
 
-/// A daemon is given up after it took nothing for two seconds, and one that leaves, at once. Between the two the
-/// keeper must sleep, also when the program has ended meanwhile: the kernel reports that for as long as nobody reads.
+/// A daemon is dropped after it read nothing for two seconds, or at once if it leaves. Between the two the keeper must
+/// sleep, even if the program has exited meanwhile: the kernel reports that until it is read.
 #[test]
 fn waiting_for_a_stuck_daemon_costs_no_time() {
     let keeper = Keeper::start();

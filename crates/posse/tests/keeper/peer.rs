@@ -14,7 +14,7 @@ pub(crate) use posse_testkit::PATIENCE;
 
 use crate::keeper::until;
 
-/// What this peer tells the keeper of the output it has dealt with.
+/// The acknowledgements this peer sends for output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acknowledging {
     Everything,
@@ -23,13 +23,13 @@ pub(crate) enum Acknowledging {
     Nothing,
 }
 
-/// What a peer has been told of one terminal since it last attached to it.
+/// A peer's events of one terminal since it last attached to it.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) output: Vec<(u64, Vec<u8>)>,
     pub(crate) sizes: Vec<(u64, Size)>,
     pub(crate) checkpoints: Vec<(u64, Vec<u8>)>,
-    /// How it ended, and its final offset. More than one if it was told more than once.
+    /// The exit status and the final offset. More than one if it was reported more than once.
     pub(crate) exits: Vec<(Exit, u64)>,
     acknowledged: u64,
 }
@@ -58,7 +58,7 @@ impl Heard {
     }
 }
 
-/// Why the keeper says nothing.
+/// The reason for the keeper's silence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Silence {
     Closed,
@@ -73,7 +73,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Connects and says nothing.
+    /// Connects without a greeting.
     pub(crate) fn connect(socket: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -92,7 +92,7 @@ impl Peer {
         self.send_all(std::slice::from_ref(request));
     }
 
-    /// All of them in one piece, so that the keeper has them all before it answers one.
+    /// Sends all of them in one piece, so that the keeper has them all before it answers one.
     #[track_caller]
     pub(crate) fn send_all(&mut self, requests: &[KeeperRequest]) {
         let unstamped: Vec<StampedRequest> = requests.iter().cloned().map(StampedRequest::from).collect();
@@ -110,7 +110,7 @@ impl Peer {
         self.stream.write_all(bytes)
     }
 
-    /// The next thing the keeper says. Output is noted and acknowledged.
+    /// Returns the keeper's next event. Output is recorded and acknowledged.
     fn next_until(&mut self, deadline: Instant) -> Result<KeeperEvent, Silence> {
         loop {
             let decoded = wire::decode(&self.buffer, wire::MAX_FRAME).expect("nonsense from the keeper");
@@ -151,7 +151,7 @@ impl Peer {
                     let mut frame = Vec::new();
                     let acknowledge = KeeperRequest::Acknowledge { id: *id, offset: end };
                     wire::encode(&StampedRequest::from(acknowledge), &mut frame);
-                    // If the keeper is gone the next read says so.
+                    // If the keeper is gone the next read fails.
                     let _ = self.send_bytes(&frame);
                 }
             }
@@ -185,7 +185,7 @@ impl Peer {
         }
     }
 
-    /// Reads what the keeper still has to say before it closes the connection, which it must.
+    /// Reads the remaining events before the keeper closes the connection, which it must.
     #[track_caller]
     pub(crate) fn last_words(&mut self) -> Vec<KeeperEvent> {
         let deadline = Instant::now() + PATIENCE;
@@ -245,8 +245,8 @@ impl Peer {
         self.send(&KeeperRequest::Attach { id, from });
     }
 
-    /// Starts a program and listens to it from the beginning. Asked for in one piece: the end of a program is told to
-    /// everyone, and one that ends at once could otherwise be heard to end before it is heard to speak.
+    /// Starts a program and reads its output from the beginning. Both requests go in one piece: exits are reported to
+    /// every peer, and a fast program's exit could otherwise arrive before its output.
     #[track_caller]
     pub(crate) fn follow(&mut self, id: TerminalId, program: ProgramSpec) -> u32 {
         let requests = [KeeperRequest::Spawn { id, program }, KeeperRequest::Attach { id, from: 0 }];
@@ -275,7 +275,7 @@ impl Peer {
         }
     }
 
-    /// Waits until its end has been told, and says how it ended.
+    /// Waits for the exit event, and returns the exit.
     #[track_caller]
     pub(crate) fn until_exit(&mut self, id: TerminalId) -> Exit {
         if let Some((exit, ..)) = self.heard.get(&id).and_then(|heard| heard.exits.last()) {
@@ -303,7 +303,7 @@ impl Peer {
         })
     }
 
-    /// Ends a family and gives the number of those who are left.
+    /// Ends a family and returns the number of survivors.
     #[track_caller]
     pub(crate) fn end(&mut self, id: TerminalId, grace_ms: u32) -> u32 {
         self.send(&KeeperRequest::End { id, grace_ms });

@@ -1,4 +1,4 @@
-//! Starting programs, and the sizes of their terminals, told at the place in the output where they began to hold.
+//! Starting programs, and the sizes of their terminals, reported at the offset where they took effect.
 
 use std::fs;
 
@@ -81,7 +81,7 @@ fn a_program_leads_its_own_session_on_a_terminal_of_the_size_asked_for() {
     let proc = |what: &str| format!("/proc/{sleeper}/{what}");
     assert_eq!(fs::read(proc("cmdline")).unwrap(), b"sleep\x001000\0", "started without a shell in between");
     assert_eq!(fs::read_link(proc("cwd")).unwrap().as_os_str().as_encoded_bytes(), directory);
-    // What this test itself got from whoever started it is not the keeper's fault.
+    // Descriptors that this test itself inherited are not the keeper's fault.
     let inherited = descriptors("/proc/self/fd");
     let open = || -> Vec<_> {
         descriptors(&proc("fd")).into_iter().filter(|one| one.0 < 3 || !inherited.contains(one)).collect()
@@ -100,7 +100,7 @@ fn a_program_leads_its_own_session_on_a_terminal_of_the_size_asked_for() {
     assert_eq!(peer.heard(id).sizes, [(0, size)]);
 }
 
-/// What is open, by number.
+/// Returns open descriptors, by number.
 fn descriptors(directory: &str) -> Vec<(u32, String)> {
     let mut open: Vec<_> = fs::read_dir(directory)
         .unwrap()
@@ -149,7 +149,7 @@ fn a_new_size_reaches_the_program_and_is_replayed_at_its_place() {
     assert_eq!(peer.heard(id).sizes, expected);
     assert_eq!(peer.summary(id).size, Size::clamped(50, 132));
 
-    // Whoever comes later is told the same, in the same order.
+    // A later peer gets the same events, in the same order.
     let mut late = keeper.peer();
     late.attach(id, 0);
     let end = peer.heard(id).end();

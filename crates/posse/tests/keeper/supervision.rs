@@ -9,12 +9,12 @@ use posse_testkit::process;
 use crate::keeper::{Keeper, new_id, until};
 use crate::peer::Peer;
 
-/// Every start of this daemon adds a line with the time in milliseconds; then it does as `then` says.
+/// Every start of this daemon adds a line with the time in milliseconds; then `then` runs.
 fn write_daemon(keeper: &Keeper, then: &str) {
     fs::write(keeper.work().join("serve"), format!("echo $$ >>pids; date +%s%3N >>starts\n{then}\n")).unwrap();
 }
 
-/// Ends the processes that play the daemon: nobody else will.
+/// Ends the processes that play the daemon.
 fn end_daemons(keeper: &Keeper) {
     let pids = fs::read_to_string(keeper.work().join("pids")).unwrap_or_default();
     for pid in pids.lines().filter_map(|line| line.parse().ok()).filter(|pid| process::exists(*pid)) {
@@ -151,7 +151,7 @@ fn the_keeper_leaves_with_the_daemon_when_it_keeps_nothing() {
     keeper.until_gone();
 }
 
-/// As after a failed `posse launch`: nobody asked it to leave, and nobody ever will.
+/// As after a failed `posse launch`: no client asks the keeper to leave.
 #[test]
 fn a_keeper_that_nobody_needs_leaves() {
     let mut keeper = Keeper::start();
@@ -161,7 +161,7 @@ fn a_keeper_that_nobody_needs_leaves() {
     peer.spawn(id, keeper.shell(id, "exit 0"));
     peer.until_exit(id);
     drop(peer);
-    // Someone who only knocks is nobody.
+    // A connection without a greeting does not count.
     drop(keeper.stranger());
     other.settle();
     other.forget(id);
@@ -174,7 +174,7 @@ fn a_keeper_that_nobody_needs_leaves() {
 fn a_new_keeper_waits_for_its_first_guest() {
     let keeper = Keeper::start_alone(":");
     for _ in 0..10 {
-        // Knocks and is gone, as one does who wants to know whether a keeper runs.
+        // Connects and disconnects, like a check for a running keeper.
         drop(keeper.stranger());
     }
     let mut peer = keeper.peer();

@@ -56,7 +56,7 @@ impl DetachKey {
         None
     }
 
-    /// Whether the bytes begin with `CSI character;modifiers u` or `CSI 27;modifiers;character ~`.
+    /// Reports whether the bytes begin with `CSI character;modifiers u` or `CSI 27;modifiers;character ~`.
     fn is_sequence(&self, bytes: &[u8]) -> bool {
         let Some(rest) = bytes.strip_prefix(b"\x1b[") else { return false };
         let Some(end) = rest.iter().position(|byte| !matches!(byte, 0x20..0x40)) else { return false };

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// The items as the newest pipeline of the project knows them. Without a daemon nothing is known.
+/// Returns the items of the project's newest pipeline. Without a daemon there are none.
 async fn known(place: &Where) -> Result<Vec<ItemView>, Error> {
     let Some(mut client) = Client::connect_if_running().await? else { return Ok(Vec::new()) };
     let newest = runs_of(&mut client, &place.directory, "&kind=backlog").await?.into_iter().next();
@@ -82,7 +82,7 @@ fn queue(scan: &Scan, known: &[ItemView]) -> Vec<QueueEntry> {
     scan.queue(&unfinished, &parked.map(|item| (item.item.clone(), item.reason.clone())).collect())
 }
 
-/// Returns the items in the order of work. `known` is what a pipeline knows of them.
+/// Returns the items in the order of work. `known` holds the pipeline's facts about them.
 pub(super) fn rows(scan: &Scan, known: &[ItemView]) -> Vec<ItemRow> {
     let mut left: Vec<&FoundItem> = scan.items.iter().collect();
     let mut place = 0;

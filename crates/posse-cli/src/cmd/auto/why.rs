@@ -1,4 +1,4 @@
-//! Why an item of a backlog stands as it does, with every decision about it.
+//! Explains the state of an item of a backlog, with every decision about it.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ async fn known(client: &mut Client, slug: &Slug, place: &Where) -> Result<Option
     }
 }
 
-/// Returns what the files say of an item.
+/// Returns the state of an item according to the files.
 fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
     let scan = place.scan()?;
     if let Some(row) = rows(&scan, &[]).into_iter().find(|row| row.view.item == *slug) {

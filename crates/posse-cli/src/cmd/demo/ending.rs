@@ -1,4 +1,4 @@
-//! What happened in the demo, where it is to be seen, and what to try next.
+//! The summary of the demo: results, where to find them, and next steps.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Where the demo is played: a project, and a home of posse's own in which two agents are scripted ones.
+//! The stage of the demo: a project, and a posse home with two scripted agents.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ impl DemoStage {
         self.home.paths.home.join("actors.jsonl")
     }
 
-    /// Puts a scripted agent in the place of a real one: the manifest of the user's own says what is run.
+    /// Replaces a real agent with a scripted one: a user manifest sets the program.
     fn cast(&self, provider: &str, scenario: &str) -> Result<(), Error> {
         let file = self.home.paths.home.join(format!("{provider}.scenario.toml"));
         write(&file, &format!("log = {:?}\n{scenario}", client::absolute(&self.log())?))?;

@@ -1,4 +1,4 @@
-//! The run that a directory has already: what its state file says, and whether it is the run that is wanted now.
+//! The existing run of a directory: its state file, and a comparison with the requested run.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ pub(super) struct FoundState {
     pub(super) text: String,
 }
 
-/// Reads the state file. A file that cannot be used is renamed, and the user is told before a new run begins. Returns `None` if
-/// there is no run to go on with.
+/// Reads the state file. An unusable file is renamed, with a message before a new run begins. Returns `None` if there
+/// is no run to resume.
 pub(super) fn look(path: &Path, resume: bool) -> Result<Option<FoundState>, Error> {
     let text = match text_file::read(path) {
         Ok(text) => text,
@@ -105,7 +105,7 @@ impl FoundState {
     }
 }
 
-/// Refuses to go on with a run that was begun with something else than is wanted now.
+/// Refuses to resume a run that was started with different settings.
 pub(super) async fn refuse(client: &mut Client, view: &LoopView, wanted: &WantedRun, ui: &Ui) -> Result<(), Error> {
     let spec = begun_with(client, view.id).await?;
     let differences = differences(&spec, wanted);

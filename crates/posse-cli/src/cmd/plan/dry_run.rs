@@ -1,4 +1,4 @@
-//! `posse plan run --dry-run`: what would be done, in which order, by whom, with which permissions. Starts and writes nothing.
+//! `posse plan run --dry-run`: the planned steps, their order, agents and permissions. Starts and writes nothing.
 
 use posse_agents::headless::{Dialect, Sandbox};
 use posse_agents::manifest;

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// What sessions of an agent may do.
+/// Permissions of an agent's sessions.
 pub(super) struct AgentRights {
     pub(super) profile: String,
     pub(super) flags: Vec<String>,

@@ -67,8 +67,8 @@ fn confirmed(project: &Path) -> Result<ConfirmedCommands, Error> {
         .map_err(|error| Error::failed(error.to_string()))
 }
 
-/// Makes sure that a person confirms, and not a process in one of posse's terminals or a session of a plan. The daemon
-/// decides, by what the kernel says about this process. Where neither the daemon nor a keeper runs, there are none.
+/// Ensures that a person confirms, and not a process in one of posse's terminals or a session of a plan. The daemon
+/// decides, from the kernel's data about this process. Without a daemon and a keeper there are no such processes.
 async fn may_confirm() -> Result<(), Error> {
     let outside = || {
         Error::failed("a process in a terminal of posse, or a session of a plan, may not confirm commands")

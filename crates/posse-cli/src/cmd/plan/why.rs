@@ -173,7 +173,7 @@ sections:
       - {id: spent, name: X, attempts: 3}
 ";
 
-    /// Every status says why, and says what to do if there is something to do.
+    /// Every status has a reason, and a hint if the user can act.
     #[test]
     fn every_status_says_why() {
         let (plan, _) = Plan::read("p.yaml", PLAN).unwrap();

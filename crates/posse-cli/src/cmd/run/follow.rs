@@ -62,7 +62,7 @@ pub(in crate::cmd) struct Follower<'a, O> {
     late: bool,
     tail: RunTail,
     renderer: RunRenderer,
-    /// What else the picture shows.
+    /// Other details in the picture.
     details: RunDetails,
     pub(in crate::cmd) onlooker: Option<O>,
     client: Client,
@@ -99,7 +99,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         }
     }
 
-    /// Shows what sessions do and say, too.
+    /// Also shows actions and output of sessions.
     #[must_use]
     pub(in crate::cmd) fn with_sessions(self, sessions: bool) -> Self {
         Self { tail: RunTail::new(self.tail.run, sessions, None), ..self }

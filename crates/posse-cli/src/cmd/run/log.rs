@@ -1,4 +1,4 @@
-//! `posse run log`: what happened in runs, with what sessions did and said.
+//! `posse run log`: events of runs, with actions and output of sessions.
 
 use posse_api::{RunView, SessionFiles, SessionLines};
 use posse_core::ids::RunId;

@@ -28,7 +28,7 @@ const TAIL: usize = 30;
 /// The maximum number of lines of an agent's screen. More cannot be read at a glance.
 const SCREEN_LINES: usize = 12;
 
-/// What else the rows of a run show.
+/// Other details in the rows of a run.
 #[derive(Default)]
 pub(super) struct RunDetails {
     /// The terminals of a run of the loop.
@@ -57,7 +57,7 @@ impl RunDetails {
         Ok(details)
     }
 
-    /// Fetches the end of the screen of the agent whose turn it is. A terminal that is gone shows nothing.
+    /// Fetches the end of the screen of the agent whose turn it is. A terminal that was removed shows nothing.
     pub(super) async fn fetch_screen(&mut self, run: &RunView, client: &mut Client) {
         let RunView::Loop(LoopView { turn: Some(turn), .. }) = run else { return self.screen.clear() };
         let path = format!("/terminals/{}/output?mode=tail&lines={TAIL}", turn.terminal);

@@ -1,5 +1,5 @@
-//! What `posse plan run` and `posse auto` have in common: options for sessions, what is made sure of before a run begins, and
-//! how the run ended.
+//! The common parts of `posse plan run` and `posse auto`: options for sessions, checks before a run begins, and how the
+//! run ended.
 
 use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};

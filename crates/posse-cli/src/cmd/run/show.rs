@@ -18,7 +18,7 @@ fn colour(status: RunStatus) -> Colour {
     }
 }
 
-/// What a run does now, or the reason why it does nothing.
+/// Returns a run's current activity, or the reason why it is idle.
 fn doing(run: &RunView) -> String {
     if let Some(reason) = &run.reason {
         return reason.lines().next().unwrap_or_default().to_owned();

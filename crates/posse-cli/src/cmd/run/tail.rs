@@ -123,7 +123,7 @@ impl TailItem {
 struct ReadSession {
     task: Option<String>,
     item: Option<String>,
-    /// How far it was read.
+    /// The position up to which it was read.
     next: u64,
 }
 
@@ -134,7 +134,7 @@ pub(super) struct RunTail {
     last: i64,
     /// Only entries about this task or item.
     about: Option<String>,
-    /// Whether sessions are read too, and the runs of an item's plans.
+    /// Also reads sessions, and the runs of an item's plans.
     sessions: bool,
     /// The sessions that run.
     read: BTreeMap<String, ReadSession>,
@@ -237,7 +237,7 @@ impl RunTail {
     }
 }
 
-/// Reads what the session at this path of the API did and said since `next`.
+/// Reads the session's output since `next`, from this path of the API.
 async fn said_since(client: &mut Client, session: &str, next: &mut u64) -> Result<Vec<SaidLine>, Error> {
     let mut said = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What sessions do and say, as lines.
+//! Actions and output of sessions, as lines.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ impl SessionTranscript {
         Self { extent, tools: HashMap::new(), costs: HashMap::new() }
     }
 
-    /// Returns whole lines; `None` for events that say nothing to people.
+    /// Returns whole lines; `None` for events without text for users.
     pub(super) fn render(&mut self, session: &str, said: &SaidLine, ui: &Ui) -> Option<String> {
         let (text, colour) = self.text(session, said)?;
         let time = clock(said.at);
@@ -83,7 +83,7 @@ impl SessionTranscript {
             }
             Event::ToolDenied { name, summary, why } => {
                 let tool = [name, summary].map(|part| part.as_deref().unwrap_or_default()).join(" ");
-                // It is said once: that it failed too goes without saying.
+                // Drop the pending call: the failure is its only report.
                 self.tools.retain(|(of, _), (what, _)| of != session || *what != tool);
                 let what = [name, summary].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ");
                 let why = if what.is_empty() { why.clone() } else { format!("{what}: {}", first(why)) };

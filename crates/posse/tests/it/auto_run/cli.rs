@@ -59,7 +59,7 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     interrupt();
     let shown = ended_with(130, child);
     assert!(shown.contains("stopping now"), "{shown}");
-    // Who follows brings the environment back when the daemon dies.
+    // A following command provides the environment again after the daemon dies.
     scene.claude.play("plan.2", wait_for("gate") + PLANNER);
     let child = spawned(scene.command(&["--drain"]));
     scene.until_waits("plan", 2);
@@ -69,7 +69,7 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     assert!(scene.is_archived("1-more"));
 }
 
-/// T93, and its other side: what is remembered of an item is no evidence that it is done. The archive has to say so, too.
+/// T93, and the converse: a remembered item is no evidence that it is done. The archive has to show it, too.
 #[test]
 fn what_somebody_puts_back_is_done_again_unless_the_archive_has_it() {
     let scene = Scene::new(&["1-more"]);

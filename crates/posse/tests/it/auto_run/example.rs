@@ -17,7 +17,7 @@ const REVIEWED: &str = "text='\"[PASS] sh tests/run passes\\n**Verdict: PASS**\"
 
 const VERIFIER: &str = include_str!("../scripts/trying-verifier.sh");
 
-/// What posse builds for this profile in the directories the session was given, and nothing but that.
+/// Checks that a session has exactly the flags of this profile, for its own directories.
 #[track_caller]
 fn has_the_flags_of(profile: &str, called: &SessionCall) {
     let policy = Policy::default();
@@ -95,7 +95,7 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     let work = scene.git(&["log", "-1", "--no-merges", "--format=%H", "--", "commands/add.sh"]);
     assert!(report.contains(work.trim()), "{report}");
 
-    // What is the user's stays: the index, the checkout, the branch. Nothing is left behind but the plan.
+    // The user's index, checkout and branch stay unchanged. Nothing is left behind but the plan.
     assert_eq!(scene.git(&["ls-files", "--stage", "USAGE.md"]), staged);
     assert_eq!(scene.git(&["status", "--porcelain"]), "MM USAGE.md\n?? .posse/plans/\n?? mine.txt\n");
     assert_eq!(scene.names(".posse/plans"), ["1-line-break.yaml"]);
@@ -104,7 +104,7 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     assert_eq!(scene.worktrees(), 1);
     assert_eq!(scene.env.run(["ls", "--json"]).json(), json!([]), "no session goes on");
 
-    // Who plans and who verifies may do what these two may, and no more; neither of them worked in the checkout.
+    // Planner and verifier have exactly their own permissions; neither of them worked in the checkout.
     let (planner, verifier) = (scene.claude.called("plan", 1).unwrap(), scene.claude.called("verify", 1).unwrap());
     has_the_flags_of("planner", &planner);
     has_the_flags_of("verifier", &verifier);

@@ -1,5 +1,5 @@
-//! `posse run log`: what was done for items, and what sessions were asked, did and said; how long it is kept, and what is
-//! masked in it. A plan carries out an item, so all of it holds for plans too.
+//! `posse run log`: work on items, and the prompts, actions and output of sessions; its retention and masking. A plan
+//! carries out an item, so all of it holds for plans too.
 
 use std::os::unix::fs::MetadataExt;
 

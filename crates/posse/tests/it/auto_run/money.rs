@@ -1,8 +1,8 @@
-//! What a backlog costs, what it may cost, and what is told of it.
+//! Costs of a backlog, their limits, and reports of them.
 
 use super::*;
 
-/// What this pipeline may spend is one sum over planners, tasks, validators and verifiers, whoever starts them.
+/// The budget of a pipeline covers planners, tasks, validators and verifiers together, regardless of who starts them.
 #[test]
 fn a_cap_is_for_everything_that_is_done() {
     let scene = Scene::new(&["1-more", "2-more"]);
@@ -16,14 +16,14 @@ fn a_cap_is_for_everything_that_is_done() {
     assert_eq!(scene.claude.called("do-1-more", 1).unwrap().flag("--max-budget-usd"), Some("0.25"));
     let view = scene.show(&id).unwrap();
     assert_eq!((&view["limits"][0]["limit_usd"], &view["items"][0]["attempts"]), (&json!(0.5), &json!(0)));
-    // The next one has money again, and goes on where it was: a validator, and the whole of the other item.
+    // The next run has money again, and continues where it stopped: a validator, and the whole of the other item.
     scene.claude.play("do-1-more.2", FINE);
     let id = scene.begin(&json!({}));
     scene.ends(&id, "verified", "2 done");
     assert_eq!(scene.claude.sessions(), 6);
 }
 
-/// Beside the item lies what was done by whom, for how much; who is not looking is told the sum of it.
+/// The report beside the item lists every session with its agent and cost; the notification has the sum.
 #[test]
 fn the_report_has_every_session_and_the_message_has_outcome_cost_and_commits() {
     let scene = Scene::new(&["1-bug"]);
@@ -72,7 +72,7 @@ fn the_report_has_every_session_and_the_message_has_outcome_cost_and_commits() {
     assert!(commits.split(' ').any(|named| commit.starts_with(named)), "{text} {commit}");
 }
 
-/// Of some changes nobody tells. Who wants the backlog to be looked at now and then gets that.
+/// Some changes cause no notification. An optional periodic scan finds them.
 #[test]
 fn a_safety_scan_finds_what_nobody_tells_of() {
     let scene = Scene::new(&["1-more"]);
@@ -80,7 +80,7 @@ fn a_safety_scan_finds_what_nobody_tells_of() {
     let item = scene.env.work().join("docs/feature-backlog/1-more.md");
     let text = fs::read_to_string(&item).unwrap();
     fs::write(&item, text.replacen("\n\n", "\n\n## Status: On Hold\n\n", 1)).unwrap();
-    // Written through a name in another directory: the kernel tells of that one only.
+    // Written through a name in another directory: the kernel reports that one only.
     let elsewhere = scene.env.work().parent().unwrap().join("outside/1-more.md");
     fs::hard_link(&item, &elsewhere).unwrap();
     let id = scene.begin(&json!({ "mode": "watch", "config": { "pipeline": { "safety_scan_seconds": 1 } } }));

@@ -1,4 +1,4 @@
-//! What comes after PASS.
+//! Steps after PASS.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn git(play: &Play, words: &[&str]) -> String {
     posse_testkit::git::git(&play.env.work(), words)
 }
 
-/// A repository in which somebody is in the middle of something.
+/// Creates a repository with the user's work in progress.
 fn repository(scenario: &str) -> Play {
     let play = Play::new(scenario);
     fs::write(play.env.work().join("src.txt"), "one\n").unwrap();
@@ -57,7 +57,7 @@ fn s_190_exactly_its_work_is_committed() {
     assert_eq!((&steps[0]["step"], &steps[0]["outcome"]), (&json!("openspec_archive"), &json!("skipped")), "{steps}");
     assert_eq!((&steps[1]["step"], &steps[1]["outcome"]), (&json!("git_commit"), &json!("done")), "{steps}");
     contains(&play.env.run(["run", "show", &play.id()]).ok(), &["git commit: done: committed 3 files"]);
-    // Whoever follows it, or looks later, reads the same.
+    // Following and reading later give the same text.
     for told in [ran.stdout, play.env.run(["run", "log", &play.id()]).ok()] {
         contains(&told, &["  openspec archive: skipped: there is no ", "  git commit: done: committed 3 files as "]);
     }
@@ -100,7 +100,7 @@ fn changes_src() -> Play {
     play
 }
 
-/// The daemon's own environment decides nothing: programs, name and settings are those of whoever began the run.
+/// The daemon's own environment has no effect: programs, name and settings come from the client that began the run.
 #[test]
 fn it_is_done_in_the_environment_of_whoever_began_it() {
     let play = changes_src();
@@ -128,7 +128,7 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
     assert_eq!(git(&play, &["log", "-1", "--format=%an"]).trim(), "The Caller");
 }
 
-/// LOOP-60: of a run that began elsewhere nobody knows what was the user's own; that is said, and nothing else.
+/// LOOP-60: in a run that began elsewhere the user's own changes are unknown; posse reports that and commits nothing.
 #[test]
 fn a_run_that_began_elsewhere_is_not_committed() {
     let play = repository("");

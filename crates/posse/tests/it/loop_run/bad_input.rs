@@ -1,4 +1,4 @@
-//! What is wrong with a run is said before there is anything of it: no terminal, no daemon, no state file.
+//! Errors in a run's settings are reported before anything is created: no terminal, no daemon, no state file.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn an_agent_that_is_not_installed() {
     assert_eq!(play.state(), None);
 }
 
-/// S-169: those that could be started have left, whoever fails. With no state file there is nothing to resume.
+/// S-169: if one agent fails to start, the others are ended. With no state file there is nothing to resume.
 #[test]
 fn s_169_the_third_terminal_fails_at_the_start() {
     let play = Play::new("").and_claude("start = [{ exit = 3 }]");

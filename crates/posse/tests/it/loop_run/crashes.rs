@@ -4,8 +4,8 @@ use super::*;
 
 const THINKS: &str = "[loop]\nthink = \"300ms\"";
 
-/// The command that follows the run is hung up: the run goes on, and whoever resumes it follows it. A closed window is no
-/// reason for a night's work to stop. What follows when the command is killed is tested by the kills of loops.
+/// The command that follows the run gets a hang-up: the run continues, and can be resumed and followed. A closed window
+/// must not stop a night's work. The kills of loops test a killed command.
 #[test]
 fn a_run_goes_on_without_its_follower() {
     let play = Play::new(THINKS);
@@ -24,7 +24,7 @@ fn a_run_goes_on_without_its_follower() {
     assert_eq!(play.records("asked").len(), TURNS.len());
 }
 
-/// S-159: the daemon dies in every phase of the run, and whoever follows it sees it pass.
+/// S-159: the daemon dies in every phase of the run, and the following command sees it pass.
 #[test]
 fn s_159_the_daemon_dies_and_is_followed() {
     let play = Play::new(THINKS);
@@ -46,7 +46,7 @@ fn s_159_the_daemon_dies_and_is_followed() {
     assert_eq!(living.count(), 5, "no agent was started twice: {terminals}");
 }
 
-/// S-199, S-200: nobody follows; the next daemon takes the run up by itself.
+/// S-199, S-200: without a follower, the next daemon resumes the run by itself.
 #[test]
 fn s_199_s_200_the_daemon_dies_and_nobody_is_there() {
     let play = Play::new(THINKS);
@@ -54,7 +54,7 @@ fn s_199_s_200_the_daemon_dies_and_nobody_is_there() {
     for asked in [2, 5, 8] {
         play.until_recorded("asked", asked);
         play.env.kill_daemon();
-        // The agent goes on without it, and its answer waits in its file.
+        // The agent continues without the daemon, and its answer waits in its file.
         when("a daemon", || play.env.http().call("GET", "/health", "").ok());
     }
     let id = play.id();

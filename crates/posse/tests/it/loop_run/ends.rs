@@ -1,4 +1,4 @@
-//! How runs end, and what is left of them.
+//! Ends of runs, and what they leave behind.
 
 use super::*;
 

@@ -77,7 +77,7 @@ fn s_103_a_file_that_is_truncated_is_waited_for() {
         let quiet = |one: &&Value| one["id"] == analyst && one["status"] == "completed";
         terminals.as_array().unwrap().iter().find(quiet).map(|_| ())
     });
-    // As long as the scenario has it: nothing tells of a look that finds nothing.
+    // As long as the scenario takes: a scan that finds nothing has no event.
     std::thread::sleep(Duration::from_millis(300));
     let file = play.response("analyst_summary.md");
     assert_eq!(fs::read_to_string(&file).unwrap(), "", "it is where it was");
@@ -90,7 +90,7 @@ fn s_103_a_file_that_is_truncated_is_waited_for() {
     assert_eq!(kept, ["001-analyst.md"]);
 }
 
-/// S-102: forgotten, and nobody reminds it.
+/// S-102: the agent forgets its file, and gets no reminder.
 #[test]
 fn an_answer_that_is_not_in_its_file_is_none() {
     for forgets in ["{ say = \"All done.\" }", "{ answer = \"\" }, { say = \"All done.\" }"] {
@@ -98,7 +98,7 @@ fn an_answer_that_is_not_in_its_file_is_none() {
             Play::new(&format!("[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {forgets}]"));
         let ran = play.run().ends(1);
         contains(&ran.stderr, &["wrote no answer to", "analyst_summary.md", "more than 1 s", "posse loop --resume"]);
-        // Resumed, it is told to take its task up again.
+        // On resume the agent is prompted to continue its task.
         play.resume().end().ends(0);
         play.passed();
         contains(play.journal("turn_begun")[1]["text"].as_str().unwrap(), &["broke off"]);
@@ -127,7 +127,7 @@ fn s_137_a_reminder_is_ignored() {
     play.run().ends(1).complains(&["1 reminder"]);
 }
 
-/// S-116: busy for too long, with a file that nobody may trust.
+/// S-116: busy for too long, with a file that cannot be trusted.
 #[test]
 fn s_116_an_answer_that_comes_too_late_is_kept() {
     let play =

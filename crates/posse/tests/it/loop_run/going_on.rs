@@ -1,11 +1,11 @@
-//! What becomes of an answer, a permission and a terminal when a turn or a start goes wrong on the way.
+//! Answers, permissions and terminals when a turn or a start fails midway.
 
 use super::*;
 
 const PERMISSION: &str = "[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{ think = \"200ms\" }, \
     { ask = { kind = \"permission\", command = \"rm -r target\" } }, { answer = {} }, { say = \"Done.\" }]";
 
-/// S-5, S-6: stopped at a question, and taken up by somebody who accepts permissions.
+/// S-5, S-6: stopped at a question, and resumed by a client that accepts permissions.
 #[test]
 fn s_5_permissions_are_accepted_for_who_goes_on_with_the_variable() {
     let play = Play::new(PERMISSION);
@@ -16,7 +16,7 @@ fn s_5_permissions_are_accepted_for_who_goes_on_with_the_variable() {
     play.passed();
 }
 
-/// S-6: who began with the variable does not decide for who goes on without it.
+/// S-6: the variable of the client that began the run does not apply to the client that resumes it.
 #[test]
 fn s_6_permissions_are_not_accepted_for_who_goes_on_without_the_variable() {
     let play = Play::new(&format!(
@@ -70,7 +70,7 @@ fn s_200_an_answer_of_an_agent_that_died_after_it_is_used_when_the_run_goes_on()
     assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
 }
 
-/// Nothing tells whether it would have written more.
+/// The dead agent might have written more.
 #[test]
 fn file_that_a_dead_agent_left_half_written_is_kept_and_not_used() {
     let counts = tempfile::tempdir().unwrap();
@@ -105,8 +105,8 @@ fn s_170_what_does_not_get_ready_is_ended() {
     play.when_told("nobody is left", |terminals| (running(terminals) == 0).then_some(()));
 }
 
-/// Where the last message may stand for the file, one of an earlier turn must not: it is the answer to something else. Wherever
-/// the agent draws.
+/// Where the last message may replace the file, a message of an earlier turn must not: it answers another prompt. This
+/// holds wherever the agent draws.
 #[test]
 fn a_message_of_an_earlier_turn_is_no_answer() {
     for alternate in ["", "alternate = true\n"] {
@@ -122,7 +122,7 @@ fn a_message_of_an_earlier_turn_is_no_answer() {
     }
 }
 
-/// S-156: what the service says of its failure is above the question of the agent. That is no permission to be given.
+/// S-156: the service's error is shown above the agent's question. That is no permission prompt.
 #[test]
 fn s_156_a_failure_of_the_service_is_not_accepted() {
     let play = Play::new("").and_claude(

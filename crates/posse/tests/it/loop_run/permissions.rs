@@ -146,7 +146,8 @@ fn s_106_an_answer_before_a_question() {
     assert!(answer.starts_with("PROGRAMMER_SUMMARY:"), "{answer}");
 }
 
-/// S-154, S-155: off, and two questions in one turn. Each is said at once in the log, and one notification is enough.
+/// S-154, S-155: auto-accept is off, and there are two questions in one turn. Each is logged at once, and one
+/// notification is enough.
 #[test]
 fn s_154_s_155_a_person_is_told_once_in_a_turn() {
     let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"200ms\" }}, {PERMISSION}")));

@@ -1,4 +1,4 @@
-//! State files: what a run begins with, goes on with, or is refused for.
+//! State files: how a run begins, resumes, or is refused.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn write_state(play: &Play, text: &str) -> PathBuf {
     path
 }
 
-/// S-194: a state file nobody can read is put aside, and no run begins in its place unseen.
+/// S-194: an unreadable state file is put aside, and no run replaces it silently.
 #[test]
 fn s_194_a_corrupt_state_file() {
     for text in ["{", "[]", ""] {
@@ -45,7 +45,7 @@ fn stopped() -> (Play, String) {
     (play, id)
 }
 
-/// What is wanted now is not what the run was begun with: it is neither forgotten nor taken for the run's.
+/// If the requested settings differ from the run's, they are neither dropped nor applied.
 #[test]
 fn a_run_that_is_there_is_not_taken_for_another_one() {
     let (play, id) = stopped();
@@ -66,7 +66,7 @@ fn a_run_that_is_there_is_not_taken_for_another_one() {
     refused(&["loop", "other.json", "--prompt-file", "task.md"], &[config], &[prompt]);
     refused(&["loop", "--resume", "--prompt-file", "other.md"], &[prompt], &[]);
     refused(&["loop", "other.json", "--prompt-file", "other.md", "--resume", &id], &[prompt, config], &[]);
-    // A file that says `resume`, and something else that the run does not have.
+    // A file with `resume`, and another setting that the run does not have.
     let mut resumes: Value = serde_json::from_str(&loop_json).unwrap();
     resumes["resume"] = json!(true);
     resumes["handoff"]["auto_accept_permissions"] = json!(true);
@@ -74,7 +74,7 @@ fn a_run_that_is_there_is_not_taken_for_another_one() {
     refused(&["loop", "other.json"], &[config], &[prompt]);
     assert_eq!((play.shown()["status"].clone(), play.journal("resumed").len()), (json!("stopped"), 0));
 
-    // To begin anew, as the hint says.
+    // Start over, as the hint suggests.
     let state = play.env.work().join(STATE);
     fs::rename(&state, state.with_extension("old")).unwrap();
     Followed::new(play.env.command(["loop", "loop.json", "--prompt-file", "other.md", "--trust"])).end().ends(0);
@@ -161,14 +161,14 @@ fn s_200_an_old_state_file_with_its_answer() {
         assert_eq!(first.contains("greeting.rs, by the one before"), used);
         let kept = if used { "001-programmer.md" } else { "001-programmer-stale.md" };
         assert!(play.archive().contains(&kept.to_owned()), "{:?}", play.archive());
-        // LOOP-48: what is somebody else's stays in the file.
+        // LOOP-48: fields of other programs stay in the file.
         let state = play.archive_folder().join("agnostic-3agents-loop-state.json");
         let state: Value = serde_json::from_str(&fs::read_to_string(state).unwrap()).unwrap();
         assert_eq!((&state["somebody_elses"], &state["run"]), (&json!({ "field": 1 }), &json!(play.id())));
     }
 }
 
-/// LOOP-52: a file that says "done", or is past the last round, starts nothing, and says why.
+/// LOOP-52: a file with "done", or past the last round, starts nothing, and the error names the reason.
 #[test]
 fn s_196_an_old_state_file_of_a_run_that_is_over() {
     for (change, why) in [
@@ -187,8 +187,8 @@ fn s_196_an_old_state_file_of_a_run_that_is_over() {
     }
 }
 
-/// S-197: a file of the original program, with terminals of its own that are not ours. The roles get new ones, and the run
-/// goes on in the phase it was in.
+/// S-197: a file of the original program, with terminals that are not ours. The roles get new terminals, and the run
+/// continues in its phase.
 #[test]
 fn s_197_an_old_state_file() {
     let play = Play::new("").and_claude("");
@@ -196,7 +196,7 @@ fn s_197_an_old_state_file() {
     let others = json!({ "analyst": analyst, "peer_analyst": "0000000b", "programmer": "0000000c",
         "peer_programmer": "0000000d", "tester": "0000000e" });
     write_state(&play, &old_state(&play, &json!({ "terminals": others })));
-    // Another prompt than the file's: it is used, and that is said.
+    // A prompt that differs from the file's is used, with a message.
     std::fs::write(play.env.work().join("task.md"), TASK.replace("A greeting.", "A warm greeting.")).unwrap();
     let mut command = play.env.command(["loop", "loop.json", "--prompt-file", "task.md", "--trust"]);
     command.env("RESUME", "1");
@@ -210,7 +210,7 @@ fn s_197_an_old_state_file() {
     contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["nothing was greeted"]);
 }
 
-/// S-201: a second run is refused while the first one has the state file; where the file tells of it, it is followed.
+/// S-201: a second run is refused while the first one has the state file; if the file names the run, it is followed.
 #[test]
 fn s_201_one_run_for_one_state_file() {
     let play = Play::new("[loop]\nthink = \"forever\"");
@@ -247,7 +247,7 @@ fn s_201_one_run_for_one_state_file() {
 fn s_192_a_signal_while_resuming() {
     let (play, _) = stopped();
     let before = fs::read_to_string(play.env.work().join(STATE)).unwrap();
-    // The daemon answers nobody: the run cannot have been taken up.
+    // The daemon is suspended: the run cannot have been resumed.
     let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
     kill_process(daemon, Signal::STOP).unwrap();
     let resuming = play.resume();
@@ -317,7 +317,7 @@ fn s_201_a_run_that_another_home_has_gone_on_with_is_not_taken_up() {
     other.script_agent("codex", "look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"forever\"");
     let begun = other.run(["loop", "--resume", "--detach", "--trust", "-C", work.to_str().unwrap()]);
     let theirs = begun.ok();
-    // Whoever follows it, or looks, brings our daemon back.
+    // Following the run, or showing it, restarts our daemon.
     let ran = followed.end();
     play.env.run(["run", "ls"]).ok();
     Followed::new(play.env.command(["run", "log", "-f", &id])).end().ok();

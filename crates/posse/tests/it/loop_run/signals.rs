@@ -1,4 +1,4 @@
-//! Somebody ends `posse loop`.
+//! Signals to `posse loop`.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -51,12 +51,12 @@ fn a_person_stops_it_from_elsewhere() {
     play.env.run(["run", "stop", &id]).ok();
     followed.end().ends(1).complains(&["posse run stop", &format!("posse loop --resume {id}")]);
     play.env.run(["run", "stop", &id]).ends(1).complains(&["nothing to stop"]);
-    // The state file says RUNNING: the same command as before goes on with it (LOOP-51).
+    // The state file has RUNNING: the same command resumes the run (LOOP-51).
     play.run().ends(0).complains(&[&format!("going on with run {id}")]);
     play.passed();
 }
 
-/// Sits between commands and the daemon, and holds a request back until it may go on.
+/// A proxy between commands and the daemon that delays a request until released.
 struct Between {
     socket: PathBuf,
     aside: PathBuf,
@@ -115,7 +115,7 @@ impl Between {
     }
 }
 
-/// What was asked for and is not answered yet may begin all the same: Ctrl-C waits for that, and stops it.
+/// A request without an answer may still take effect: Ctrl-C waits for the answer, and stops the run.
 #[test]
 fn a_signal_before_the_answer_stops_what_was_asked_for() {
     for (request, resumed) in [("POST /runs HTTP", false), ("POST /runs/", true)] {
@@ -139,7 +139,7 @@ fn a_signal_before_the_answer_stops_what_was_asked_for() {
     }
 }
 
-/// What is refused then has not begun, and the signal is what ended the command.
+/// A refused request has not begun, and the signal ends the command.
 #[test]
 fn a_signal_before_a_refusal_keeps_its_exit_code() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
@@ -189,7 +189,7 @@ fn a_second_signal_leaves_at_once() {
     let mut followed = play.begin();
     followed.until("turn 1: analyst");
     play.until_recorded("asked", 1);
-    // A daemon that is stopped by the system answers nobody; the first signal cannot be carried out.
+    // A suspended daemon does not answer; the first signal cannot take effect.
     let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
     kill_process(daemon, Signal::STOP).unwrap();
     let ran = interrupted_twice(followed);

@@ -1,11 +1,11 @@
-//! What a person sees who follows a run in a window.
+//! The view of a run that is followed in a window.
 
 use posse_core::screen::{Screen, Size};
 use posse_testkit::seat::Seat;
 
 use super::*;
 
-/// The analyst asks in its first turn, and so does its reviewer: a turn in which somebody is asked lasts until there is an answer.
+/// The analyst asks in its first turn, and so does its reviewer: a turn with a question lasts until there is an answer.
 const ASKS: &str = "[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"600ms\" }, \
     { ask = { kind = \"permission\", command = \"rm -r target and everything that is in it and around it and below it\" } }, \
     { think = \"600ms\" }, { answer = {} }, { say = \"Done.\" }]\n\
@@ -61,8 +61,8 @@ fn the_picture_stays_in_its_place() {
     }
 }
 
-/// Without --trust a person is asked. SRV-49: whoever says no, or nothing, wants no agent here; not one that trusts nothing
-/// either.
+/// Without --trust a person is asked. SRV-49: after "no", or no answer, no agent is started, not even one without
+/// trust.
 #[test]
 fn a_person_is_asked_about_the_project() {
     let sit = |play: &Play, words: &[&str]| {
@@ -91,7 +91,7 @@ fn a_person_is_asked_about_the_project() {
     assert_eq!(play.journal("created")[0]["spec"]["trusted"], true);
 }
 
-/// Ctrl-C, typed by somebody.
+/// Ctrl-C, typed by the user.
 #[test]
 fn ctrl_c_in_the_window() {
     let play = Play::new("[loop]\nthink = \"forever\"");

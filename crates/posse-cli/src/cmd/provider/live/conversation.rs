@@ -21,8 +21,8 @@ use crate::client::{self, Client, Repeat};
 use crate::error::Error;
 use crate::event_stream::EventStream;
 
-/// The time an agent has to start and to call its model. The largest takes 15 s when nothing of it is in memory, and in
-/// a new home some of them unpack files.
+/// The time an agent has to start and to call its model. The largest takes 15 s with cold caches, and in a new home
+/// some of them unpack files.
 const START: Duration = Duration::from_secs(60);
 /// The time an agent has to continue its turn, to run a small command, or to exit.
 const CONTINUE: Duration = Duration::from_secs(20);

@@ -70,7 +70,7 @@ fn shown((run, details): &(RunView, RunDetails), rows: usize, columns: usize) ->
     rows.iter().map(|row| painted(row, columns, &Ui::dull()).0.trim_end().to_owned()).collect()
 }
 
-/// What is wider or higher than the window cannot be drawn over again.
+/// Rows wider or higher than the window cannot be redrawn.
 #[test]
 fn pictures_fit_the_window_and_show_what_is_worked_on() {
     let mut loop_run = loop_run();
