@@ -15,7 +15,7 @@ pub struct Evidence {
     /// The commits of its tasks, and those of them that are not in the result branch.
     pub commits: Vec<String>,
     pub unreachable: Result<Vec<String>, String>,
-    /// The item is in the backlog, and nowhere else.
+    /// The item is only in the backlog.
     pub item: Place,
 }
 
@@ -23,7 +23,7 @@ pub struct Evidence {
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     InBacklog,
-    /// Something of this name is in the archive already.
+    /// The archive has an item of this name already.
     Archived,
     Gone,
 }

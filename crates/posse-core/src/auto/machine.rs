@@ -36,7 +36,7 @@ pub struct Pipeline {
     streak: BTreeSet<Slug>,
     /// Items that ended in this run.
     handled: Vec<(Slug, ItemOutcome)>,
-    /// Items that were parked in this run.
+    /// Items that this run has parked.
     parked: Vec<Slug>,
     /// The backlog was scanned at least once.
     looked: bool,
@@ -44,7 +44,7 @@ pub struct Pipeline {
     stale: bool,
     /// Why the user's checkout may not be used now: it differs from what it was when the pipeline began.
     away: Option<String>,
-    /// What this run has spent.
+    /// The spending of this run.
     total: Total,
     /// The outcome of the run once everything in progress has ended.
     closing: Option<(RunOutcome, String)>,
@@ -66,7 +66,7 @@ pub struct Job {
     hash: String,
     /// The number of the next entry in its log.
     next_entry: u32,
-    /// What this attempt has used.
+    /// The spending of this attempt.
     spent: Total,
     /// Consecutive failures of this step that are not the item's fault.
     infra: u32,

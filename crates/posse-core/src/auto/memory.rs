@@ -47,7 +47,7 @@ pub struct Memory {
     pub attempts: u32,
     /// The number of failed verifications, including those that others wrote to its log.
     pub wanting: u32,
-    /// What its sessions have used.
+    /// The usage of its sessions.
     pub spent: Total,
     /// The completed phases and their inputs. A phase is skipped while its input is unchanged. A plan exists for the text with this
     /// hash.
@@ -95,7 +95,7 @@ pub struct Parked {
 
 words! {
     pub enum ParkedWhy ("reason") {
-        /// The item says too little. Released when its author has changed it.
+        /// The item is too vague. Released when its author has changed it.
         NeedsClarification = "needs_clarification",
         /// A task of its plan asks a question. Released when it is answered.
         Suspended = "suspended",

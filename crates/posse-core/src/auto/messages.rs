@@ -17,7 +17,7 @@ use crate::plan::verdict::Judgement;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     pub item: Slug,
-    /// Within the project.
+    /// The path within the project.
     pub path: String,
     pub kind: Kind,
     pub priority: Priority,

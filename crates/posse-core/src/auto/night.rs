@@ -538,7 +538,7 @@ fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
     }
 }
 
-/// The outcome and the final state of every item.
+/// The outcome, the final state of every item, and the effects carried out.
 type End = (RunOutcome, Vec<(Slug, Shelf, BTreeMap<u32, Verdict>)>, Vec<String>);
 
 fn small(seed: u64, dies: Option<(usize, Dies)>) -> (End, usize) {

@@ -6,7 +6,7 @@ use crate::backlog::Slug;
 use crate::plan::budget::Level;
 use crate::plan::config::{PipelineLimits, PipelineSettings};
 
-/// The condition for the end of a pipeline.
+/// When a pipeline ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = PipelineMode)]

@@ -216,7 +216,7 @@ impl Of {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BacklogCap {
     pub limit_usd: f64,
-    /// When it began.
+    /// The start of the run.
     pub since: Wall,
 }
 

@@ -17,7 +17,7 @@ pub struct Loose {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct LooseFile {
     path: GitPath,
-    /// The content at the end of the session. If it differs now, somebody else changed it.
+    /// The content at the end of the session. If it differs now, another actor changed it.
     content: String,
     /// `None`: a check left it.
     task: Option<TaskId>,

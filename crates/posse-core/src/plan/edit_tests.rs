@@ -86,7 +86,7 @@ fn what_cannot_be_proven_is_not_written() {
             tasks("      - id: a\n        name: A\n        status:\n          # seen twice\n          pending\n"),
             NotWritten::WouldChangeMore,
         ),
-        // One alias shares the status of two tasks.
+        // Two tasks share a status through an alias.
         (
             tasks("      - {id: a, name: A, status: &s pending}\n      - {id: b, name: B, status: *s}\n"),
             NotWritten::WouldChangeMore,

@@ -28,7 +28,7 @@ pub fn validator_model(wanted: Option<&str>, work: Option<&str>, escalation: &Es
     let floor = 1.max(work.and_then(tier).unwrap_or(0));
     match asked {
         Some(model) => Some(tier(model).map_or(model, |at| TIERS[at.max(floor)]).to_owned()),
-        // No model is set. If the worker's model was named, that one or the middle tier.
+        // No model is set: the worker's tier counts, but at least the middle one.
         None => work.map(|work| tier(work).map_or(work, |_| TIERS[floor]).to_owned()),
     }
 }

@@ -1,8 +1,8 @@
-//! Usage limits: when a session ended because the quota is used up, and when it comes back.
+//! Usage limits: detects that a session ended because the quota is used up, and when the quota comes back.
 //!
-//! What a model writes is never searched: tasks about rate limits exist. The tool's own structured word comes first; text is
-//! looked at only when the session failed, and only where the tool itself speaks, and only for whole sentences at the
-//! beginning of a line.
+//! Text that a model writes is never searched, because tasks about rate limits exist. The tool's own structured event
+//! comes first. Other text is searched only if the session failed, only in the tool's own messages, and only for whole
+//! sentences at the beginning of a line.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::engine::hold::Hold;
 use crate::time::Wall;
 use crate::written::constant;
 
-/// What a session leaves behind that can tell of a limit.
+/// The traces of a limit that a session can leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Signs<'a> {
-    /// The tool said in an event of its own that it was rejected.
+    /// The tool's own event about a rejected request.
     pub event: Option<LimitEvent<'a>>,
-    /// The session failed: the process did not exit with 0, or the tool says that the result is an error.
+    /// The session failed: the exit status is not 0, or the tool reports that the result is an error.
     pub failed: bool,
     /// The status of the failed request (`api_error_status`).
     pub api_status: Option<u16>,
     pub stderr: &'a str,
-    /// The text of the tool's own result. Only looked at if the session failed: else it is the model's.
+    /// The text of the tool's own result. Read only if the session failed, because otherwise the model wrote it.
     pub result_text: &'a str,
-    /// When it was said, if that was not just now: a time of day is meant from there.
+    /// The time of the message, if that was earlier. A time of day is relative to it.
     pub said_at: Option<Wall>,
 }
 
@@ -42,30 +42,30 @@ pub struct LimitEvent<'a> {
     pub kind: Option<&'a str>,
 }
 
-/// How long is waited for the quota.
+/// The waiting times for the quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaWaits {
     /// Added to a reset, because clocks differ.
     pub buffer: Duration,
     pub max_wait: Duration,
-    /// If nobody says when: the first try.
+    /// The first pause if the reset time is unknown.
     pub probe: Duration,
 }
 
-/// If the reset is past already: soon, but not at once.
+/// The wait if the reset time is in the past: short, but not zero.
 const JUST_PAST: Duration = Duration::from_secs(60);
-/// No wait is shorter, so that nothing spins, and none is longer: the longest window known is a week.
+/// The bounds of a wait. The lower one prevents a busy loop; the upper one is the longest known window, a week.
 const SHORTEST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(8 * 86_400);
-/// If nobody says when: the longest pause between tries.
+/// The longest pause between tries if the reset time is unknown.
 const PROBE_MAX: Duration = Duration::from_secs(3600);
-/// A time of day that was this short a time ago is meant, not the same tomorrow: no window lasts a day, and sessions need a
-/// moment to end.
+/// A time of day that passed this recently means today, not tomorrow: no window lasts a day, and sessions need a moment
+/// to end.
 const STILL_MEANT: i64 = 10 * 60;
 
-/// The hold that these signs ask for. `local` is the zone of this machine, for times without one; `probes` is how often in a
-/// row nobody said when the quota comes back.
+/// Returns the hold that these signs require. `local` is the zone of this machine, for times without one. `probes` is
+/// the number of consecutive limits without a reset time.
 pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits: &QuotaWaits) -> Option<Hold> {
     let known = |reset, reason| known(reset, now, reason, waits);
     let probe = |reason| probe(now, probes, reason, waits);
@@ -95,8 +95,8 @@ pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits
     })
 }
 
-/// When the quota comes back, in the words of a tool: "3pm (Europe/Berlin)", "at 9:52 PM", "in 3 days 4 hours", a date, or
-/// seconds since 1970. `zone` is the name of the zone that is meant where none is said. `None`: nobody can tell.
+/// Parses the reset time in a tool's message: "3pm (Europe/Berlin)", "at 9:52 PM", "in 3 days 4 hours", a date, or
+/// seconds since 1970. `zone` is the zone for times without one. Returns `None` if the time is not understood.
 pub fn reset_at(words: &str, now: Wall, zone: Option<&str>) -> Option<Wall> {
     let local = zone.and_then(|zone| zones().get(zone).ok()).unwrap_or(TimeZone::UTC);
     if let Some(seconds) = words.trim().parse::<i64>().ok().filter(|seconds| *seconds > 1_000_000_000) {
@@ -106,12 +106,12 @@ pub fn reset_at(words: &str, now: Wall, zone: Option<&str>) -> Option<Wall> {
     in_so_long(words, now).or_else(|| on_date(words, &local)).or_else(clock)
 }
 
-/// "in 3 days 4 hours".
+/// Parses "in 3 days 4 hours".
 fn in_so_long(words: &str, now: Wall) -> Option<Wall> {
     Some(now.after(duration(words.trim().strip_prefix("in ")?.trim_end_matches('.'))?))
 }
 
-/// "2026-12-01 at 00:00 UTC".
+/// Parses "2026-12-01 at 00:00 UTC".
 fn on_date(words: &str, local: &TimeZone) -> Option<Wall> {
     let words = words.trim().trim_start_matches("on ").replace(" at ", " ");
     let (time, zone) = match words.rsplit_once(' ') {
@@ -132,7 +132,7 @@ fn probe(now: Wall, probes: u32, reason: String, waits: &QuotaWaits) -> Hold {
     Hold { until: now.after(pause.min(waits.max_wait)), reason, known: false }
 }
 
-/// The line in which a tool says that the quota is used up.
+/// Returns the line in which a tool reports that the quota is used up.
 fn sentence(text: &str) -> Option<&str> {
     static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
         constant(concat!(
@@ -152,7 +152,7 @@ struct Reset {
     zone_is_a_guess: bool,
 }
 
-/// When the quota comes back, if the sentence says it in a way that is understood.
+/// Returns the reset time, if the sentence has one in a known form.
 fn reset(text: &str, said_at: Wall, local: &TimeZone) -> Option<Reset> {
     static EPOCH: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i)limit reached\|(\d{9,11})\b"));
     static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
@@ -173,7 +173,7 @@ fn reset(text: &str, said_at: Wall, local: &TimeZone) -> Option<Reset> {
     let hour = match (number("hour")?, part("half").map(str::to_ascii_lowercase).as_deref()) {
         (hour @ 1..=12, Some("am")) => hour % 12,
         (hour @ 1..=12, Some("pm")) => hour % 12 + 12,
-        // Neither am nor pm, and no minutes: that may be anything.
+        // Neither am nor pm, and no minutes: ambiguous.
         (hour @ 0..=23, None) if part("minute").is_some() => hour,
         _ => return None,
     };
@@ -189,13 +189,13 @@ fn reset(text: &str, said_at: Wall, local: &TimeZone) -> Option<Reset> {
     Some(Reset { at: Wall(at.timestamp().as_millisecond()), zone_is_a_guess })
 }
 
-/// The zones of the world as they came with the program: what the machine has installed decides nothing.
+/// Returns the time zones compiled into the program, so that results do not depend on the machine.
 fn zones() -> &'static TimeZoneDatabase {
     static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
     &ZONES
 }
 
-/// The next time the clock shows this. A time that a change of the clocks leaves out is the one after it.
+/// Returns the next time when the clock shows this. A time that a clock change skips becomes the one after it.
 fn next(here: &Zoned, time: Time) -> Option<Zoned> {
     let today = here.date().to_datetime(time).to_zoned(here.time_zone().clone()).ok()?;
     if here.timestamp().as_second() - today.timestamp().as_second() <= STILL_MEANT {
@@ -204,8 +204,8 @@ fn next(here: &Zoned, time: Time) -> Option<Zoned> {
     here.date().tomorrow().ok()?.to_datetime(time).to_zoned(here.time_zone().clone()).ok()
 }
 
-/// A day without a year: of the years around now the nearest, and only if it is near. An old text must not send us to sleep
-/// until next February.
+/// Returns a date without a year: the nearest one, and only if it is near. An old text must not cause a wait until next
+/// February.
 fn dated(here: &Zoned, month: i8, day: i8, time: Time) -> Option<Zoned> {
     let years = [here.year() - 1, here.year(), here.year() + 1];
     let dates = years

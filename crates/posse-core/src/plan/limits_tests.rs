@@ -1,4 +1,4 @@
-//! What tools say when the quota is used up, and until when that holds.
+//! Limit messages of tools, and the resulting holds.
 
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -7,13 +7,14 @@ use super::config::PlanConfig;
 use super::limits::{LimitEvent, Signs, detect, reset_at};
 use crate::time::Wall;
 
-/// A time of UTC, of 2026 unless it says another year: `02-09 22:00`.
+/// Parses a time in UTC, in 2026 unless it has another year: `02-09 22:00`.
 fn wall(time: &str) -> Wall {
     let year = if time.starts_with("20") { "" } else { "2026-" };
     Wall(format!("{year}{time}Z").parse::<Timestamp>().unwrap().as_millisecond())
 }
 
-/// How a failed session that said this on stderr at one time is held at another: until when, and whether that was said.
+/// Returns the hold for a failed session whose stderr, written at one time, is read at another: its end, and whether
+/// the end is known.
 fn held_later(text: &str, said: Option<&str>, now: &str) -> Option<(String, bool)> {
     let signs = Signs { failed: true, stderr: text, said_at: said.map(wall), ..Signs::default() };
     let berlin = TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap();
@@ -76,7 +77,7 @@ fn what_is_not_understood_is_tried_again_soon() {
     assert_eq!([0, 1, 2, 3, 4, 100].map(pause), [5, 10, 20, 40, 60, 60]);
 }
 
-/// Whoever hears of it only later, after a crash for example, must not take this morning's "3pm" for tomorrow's.
+/// A message read late, for example after a crash, must not turn this morning's "3pm" into tomorrow's.
 #[test]
 fn a_time_of_day_is_meant_from_when_it_was_said() {
     for (name, words, now, until) in [

@@ -48,22 +48,22 @@ use crate::file_problem::FileProblems;
 use crate::plan::budget::{Level, Usage, spend};
 use crate::time::Wall;
 
-/// Cheap to clone: each executor gets a copy as of its request.
+/// A run of a plan. Cheap to clone: each executor gets a copy as of its request.
 #[derive(Clone, Debug)]
 pub struct Run {
     file: Arc<str>,
     plan: Arc<Plan>,
     text: Arc<PlanText>,
-    /// Texts that were replaced by edits, newest first. After a crash the file may still have one of them.
+    /// Texts that edits replaced, newest first. After a crash the file may still have one of them.
     earlier_texts: Vec<Arc<str>>,
-    /// The text with the current statuses, made when it is first needed.
+    /// The text with the current statuses, made on first use.
     shown: Arc<OnceLock<Result<Arc<str>, NotWritten>>>,
     state: State,
     settings: Settings,
     stages: BTreeMap<TaskId, Stage>,
-    /// What is remembered of a task between its attempts.
+    /// The memory of each task between its attempts.
     memory: BTreeMap<TaskId, Memory>,
-    /// Tasks that pause after a failure, and until when.
+    /// Tasks that pause after a failure, and the ends of the pauses.
     resting: BTreeMap<TaskId, Wall>,
     breaker: Breaker,
     quota: Quota,
@@ -73,10 +73,10 @@ pub struct Run {
     progress: Progress<Effect>,
 }
 
-/// A plan of more tasks tells of each that is done, unless it says otherwise.
+/// Plans with more tasks notify of each success, unless the plan sets otherwise.
 const MANY: usize = 6;
 
-/// The file is not behind by more edits than this.
+/// The maximum number of edits that the file can be behind.
 const EARLIER_TEXTS: usize = 16;
 
 /// The step of a task in progress.
@@ -85,7 +85,7 @@ enum Stage {
     Area,
     Session,
     Gates,
-    /// This validator runs, or is next. It gave no verdict `errors` times in a row.
+    /// This validator is running or next. It gave no verdict `errors` times in a row.
     Validation {
         validator: usize,
         errors: u32,
@@ -100,7 +100,7 @@ impl Stage {
     /// The validators are next, from the first.
     const UNJUDGED: Self = Self::Validation { validator: 0, errors: 0, asked: false };
 
-    /// Whether nothing runs for the task.
+    /// Returns whether nothing runs for the task.
     fn waits(&self) -> bool {
         matches!(self, Stage::Validation { asked: false, .. } | Stage::Unmerged)
     }
@@ -180,7 +180,7 @@ impl Run {
         let mut state = state;
         for task in plan.tasks() {
             let record = state.of(&task.id);
-            // Its session is gone, with an unknown outcome.
+            // The outcome of its session is unknown.
             if record.status == TaskStatus::InProgress {
                 record.status = TaskStatus::Pending;
                 record.attempts = record.attempts.saturating_sub(1);
@@ -298,7 +298,7 @@ impl Run {
         }
     }
 
-    /// Whether an event counts. An answer counts if the effect that it answers is outstanding.
+    /// Returns whether an event counts. An answer counts if the effect that it answers is outstanding.
     fn is_awaited(&mut self, event: &Event) -> bool {
         let (run, is_answered): (_, fn(&Effect) -> bool) = match event {
             Event::AreaReady { run } | Event::AreaFailed { run, .. } | Event::Taken { run, .. } => {
@@ -423,7 +423,7 @@ impl Run {
                 if memory.conflicts > 1 {
                     self.give_up(task, FailureKind::MergeConflict, message);
                 } else {
-                    // Retried on the current state of the branch, at no cost: it is not the task's fault.
+                    // Retried on the current state of the branch, at no cost, because the task is not at fault.
                     self.state.of(task).last_error = Some(message);
                     self.refund(task, Counts::Nothing);
                 }
@@ -459,7 +459,7 @@ impl Run {
         if self.state.status(task) != TaskStatus::Suspended || self.plan.task(task.as_str()).is_none() {
             return;
         }
-        // If only the verdict or the merge is missing, the work is not done again.
+        // If only the verdict or the merge is missing, the work is not repeated.
         let stage = self.stages.get(task);
         let is_unmerged = stage == Some(&Stage::Unmerged);
         let record = self.state.of(task);
@@ -474,7 +474,7 @@ impl Run {
         }
     }
 
-    /// Counts what a session used, on every level.
+    /// Counts a session's usage on every level.
     fn spent(&mut self, task: &TaskId, usage: &Usage) {
         spend(&mut self.settings.levels, usage);
         if let Some(cost) = usage.cost_usd {
@@ -489,7 +489,7 @@ fn gate_failure(gate: GateFailure) -> Failure {
     Failure { output: Some(gate.output), ..Failure::new(FailedHow::Gate, message) }
 }
 
-/// The time as plan files have it.
+/// Returns the time in the format of plan files.
 fn time(now: Wall) -> String {
     Timestamp::from_millisecond(now.0).map(|time| time.to_string()).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! What a session may change in the plan it works on, and what is put back.
+//! Merges a session's changes to its plan, and reverts those that are not permitted.
 //!
-//! A session may add tasks, split them, describe them better, add notes, and skip a task that has not begun, with a reason.
-//! It may not say what has become of a task, nor change the rules it is held to: budgets, permissions, validation, gates,
-//! limits. Such edits are put back and reported. What breaks the plan, or takes away a task that has run, is undone as a
-//! whole. Whether the session says that it changed the plan does not matter.
+//! A session may add tasks, split them, improve descriptions, add notes, and skip a task that has not begun, with a
+//! reason. It may not set other statuses, nor change its rules: budgets, permissions, validation, gates, limits. Such
+//! edits are reverted and reported. An edit that breaks the plan, or removes a task that has run, is reverted as a
+//! whole. The session's own report of the edit does not matter.
 
 use super::edit::{Edits, task_node};
 use super::record::RECORD_KEYS;
@@ -17,11 +17,11 @@ pub struct Merged {
     pub text: String,
     pub plan: Plan,
     pub state: State,
-    /// What was not accepted, in words for the log and for the next prompt.
+    /// The rejected changes, in words for the log and for the next prompt.
     pub rejected: Vec<String>,
 }
 
-/// Why none of a session's changes can be taken.
+/// The reason why none of a session's changes can be accepted.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("it is no plan any more:\n{0}")]
@@ -40,13 +40,13 @@ enum Refused {
     NotPutBack(Vec<String>),
 }
 
-/// What of `meta` anyone may change: nothing is decided by it.
+/// Keys of `meta` that anyone may change, because no decision depends on them.
 const FREE_META: [&str; 2] = ["description", "created"];
 
-/// Fields of a task that decide what its session may do and what it may cost.
+/// Fields of a task that decide its session's permissions and cost.
 const GUARDED: [&str; 5] = ["agent", "model", "max_attempts", "timeout", "permissions"];
 
-/// The same for a task that a session adds. It must name an agent, and may choose a model.
+/// The guarded fields of a task that a session adds. It must name an agent, and may choose a model.
 const GUARDED_NEW: [&str; 3] = ["max_attempts", "timeout", "permissions"];
 
 /// Merges an edit into the plan. `ours` is the text before the edit.
@@ -98,7 +98,7 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Mer
 
     let text = edits.apply();
     let (merged, _) = Plan::read("plan", &text).map_err(Refused::NoPlan)?;
-    // What was put back must be back, whatever the text looked like.
+    // Reverted changes must be gone, whatever the text looked like.
     let new_tree = tree(&text)?;
     let guarded = |task: &TaskId| {
         let node = task_node(&new_tree.root, task);
@@ -118,7 +118,7 @@ fn meta(tree: &YamlTree) -> Result<&Node, Refused> {
     tree.root.get("meta").map(|entry| &entry.value).ok_or(Refused::NoMeta)
 }
 
-/// Takes over one claim about a task: that it is not needed, if it has not begun.
+/// Accepts one claim about a task: that it is not needed, if it has not begun.
 fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut State, rejected: &mut Vec<String>) {
     let actual = state.of(task);
     if claimed.status == before {
@@ -132,10 +132,10 @@ fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut 
     rejected.push(format!("task {task}: its status cannot be set to {} while the plan runs", claimed.status));
 }
 
-/// The changed keys of a task that only its author may set.
+/// Returns the changed keys of a task that only its author may set.
 fn changed_guarded(theirs: &Node, ours: Option<&Node>) -> Vec<&'static str> {
     let own = if ours.is_some() { &GUARDED[..] } else { &GUARDED_NEW[..] };
-    // The status is not read from the text while the plan runs.
+    // While the plan runs, the text does not decide the status.
     let records = RECORD_KEYS.iter().map(String::as_str).filter(|key| !["status", "skip_reason"].contains(key));
     let changed = |key: &&str| value_of(theirs, key) != ours.and_then(|ours| value_of(ours, key));
     own.iter().copied().chain(records).filter(changed).collect()
@@ -157,13 +157,13 @@ fn changed_meta<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<&'n str> {
     keys
 }
 
-/// A value as it stands in a text.
+/// Returns a value exactly as written.
 fn raw(text: &str, node: &Node) -> String {
     let edits = Edits { text, splices: Vec::new() };
     text[node.at.start..edits.end(node).max(node.at.start)].to_owned()
 }
 
-/// Nothing if it cannot be done in one line.
+/// Reverts a key. Returns `None` if that takes more than one line.
 fn put_back(edits: &mut Edits<'_>, node: &Node, key: &str, was: Option<String>) -> Option<()> {
     let was = was.unwrap_or_else(|| "null".into());
     if was.contains('\n') {

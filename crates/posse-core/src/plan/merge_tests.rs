@@ -1,4 +1,4 @@
-//! What sessions did to plans, and what was made of it.
+//! Edits of plans by sessions, and the merged results.
 
 use super::edit::PlanText;
 use super::file_tests::id;
@@ -36,7 +36,7 @@ fn session(changes: &[(&str, &str)]) -> Merged {
     merge(PLAN, &theirs, &State::recorded(&plan)).unwrap()
 }
 
-/// T23: whether the session said so does not even come in here.
+/// T23: the session's report of the edit is not an input.
 #[test]
 fn t23_new_tasks_stay() {
     let merged = session(&[(
@@ -61,7 +61,7 @@ fn t24_a_session_cannot_verify_a_task() {
     let own = session(&[("status: in_progress", "status: completed"), ("      - id: c", "      - id: c # soon")]);
     assert_eq!(own.rejected, ["task b: its status cannot be set to completed while the plan runs"]);
     assert_eq!(own.state.status(&id("b")), TaskStatus::InProgress);
-    // In the file it is as it was.
+    // The file is unchanged.
     let file = PlanText::parse(&own.text).unwrap().with_statuses(&own.state).unwrap();
     assert_eq!(file, PLAN.replace("- id: c", "- id: c # soon"));
     let counted = session(&[("attempts: 1\n      - id: b", "attempts: 0\n      - id: b")]);
@@ -132,11 +132,11 @@ fn what_breaks_the_plan_is_undone_as_a_whole() {
         assert_eq!(merged.rejected.len(), 1);
         assert!(merged.rejected[0].contains(why), "{:?}", merged.rejected);
     }
-    // What never ran may go.
+    // A task that never ran may be removed.
     let gone = session(&[("      - id: c\n        name: C\n        max_attempts: 2\n", "")]);
     assert_eq!(gone.rejected, [""; 0]);
     assert_eq!(gone.state.get(&id("c")), None);
-    // Gates and budgets are in meta.
+    // Gates and budgets are in `meta`.
     let without = session(&[("meta:", "mata:")]);
     assert_eq!((without.text.as_str(), without.rejected.len()), (PLAN, 1));
 }

@@ -1,18 +1,20 @@
-//! Names of branches and directories. Two plans may have tasks of the same id, and two files plans of the same name; their
-//! work must not meet.
+//! Names of branches and directories. Plans may share task ids, and files may share plan names; their work must stay
+//! apart.
 
 use super::TaskId;
 use crate::visible::words_of;
 
-/// The longest readable part of a plan's name in a path.
+/// The maximum length of the readable part of a plan's name in a path.
 const SLUG_MAX: usize = 30;
 
-/// The name of a plan as part of a path or branch. `file` is the path of its file, which tells plans of one name apart.
+/// Returns the name of a plan as part of a path or branch. `file` is the path of its file, which distinguishes plans of
+/// the same name.
 pub fn plan_slug(name: &str, file: &str) -> String {
     format!("{}-{:08x}", slug_of(name, SLUG_MAX, "plan"), fingerprint(name, file))
 }
 
-/// The letters and digits of a text, in small letters, with one `-` for everything between them; `otherwise` if it has none.
+/// Returns the lowercase letters and digits of a text, with one `-` for everything between them, or `otherwise` if
+/// there are none.
 pub(crate) fn slug_of(text: &str, longest: usize, otherwise: &str) -> String {
     let mut slug = String::new();
     for c in text.chars() {
@@ -29,24 +31,25 @@ pub(crate) fn slug_of(text: &str, longest: usize, otherwise: &str) -> String {
     if slug.is_empty() { otherwise.to_owned() } else { slug.to_owned() }
 }
 
-/// The branch on which a task is worked on, for one start of it.
+/// Returns the branch for one start of a task.
 pub fn branch(plan_slug: &str, task: &TaskId, start: u32) -> String {
     format!("plan/{plan_slug}/{}/{start}", task.slug())
 }
 
-/// The directory of that work, below the one of all work areas.
+/// Returns the directory for one start of a task, below the directory of all work areas.
 pub fn area(plan_slug: &str, task: &TaskId, start: u32) -> String {
     format!("{plan_slug}/{}-{start}", task.slug())
 }
 
-/// The message of a commit that we make for a task, with trailers by which the commit is found again. `run`: its session.
+/// Returns the message of a commit that posse makes for a task, with trailers that identify the commit. `run`: its
+/// session.
 pub fn commit_message(plan: &str, (task, name): (&TaskId, &str), run: &str, attempt: u32) -> String {
     // A line break in a name would end the subject, or forge a trailer.
     let [plan, name, run] = [plan, name, run].map(words_of);
     format!("task {task}: {name}\n\nPlan: {plan}\nTask: {task}\nRun: {run}\nAttempt: {attempt}\n")
 }
 
-/// FNV-1a. It must be the same for ever, which the standard library does not promise of its own.
+/// Returns the FNV-1a hash. It must stay the same for ever, which the standard library does not guarantee for its own.
 fn fingerprint(name: &str, file: &str) -> u32 {
     name.bytes()
         .chain([0])

@@ -1,5 +1,4 @@
-//! What came of one attempt, from the evidence. A session that says it is done is believed only as far as something was
-//! done.
+//! Decides the outcome of an attempt from the evidence. A session's report of success needs proof.
 
 use std::fmt;
 
@@ -10,44 +9,44 @@ use super::report::{NoReport, Report, Said, find};
 use crate::engine::hold::Hold;
 use crate::words;
 
-/// Everything that is known when a session is over.
+/// The evidence at the end of a session.
 #[derive(Clone, Debug)]
 pub struct Evidence<'a> {
     pub task: &'a TaskId,
-    /// The run's own word, which only its session was told.
+    /// The run's nonce, known only to its session.
     pub nonce: &'a str,
     pub ended: Ended,
-    /// A usage limit was seen (`limits`).
+    /// A usage limit was detected (`limits`).
     pub limit: Option<Hold>,
-    /// What the tool itself said at the end, if it got that far.
+    /// The tool's own final result, if there is one.
     pub result: Option<ToolResult>,
-    /// The file at the path that it was given.
+    /// The content of the report file.
     pub report: Option<&'a str>,
     /// The agent's last message.
     pub last_message: Option<&'a str>,
-    /// Its profile lets it write.
+    /// The session's profile permits writing.
     pub may_write: bool,
-    /// It left commits or changed files.
+    /// The session left commits or changed files.
     pub left_work: bool,
-    /// The paths it had to write: its report, a document it was asked for.
+    /// The paths that it had to write: its report, a requested document.
     pub deliverables: &'a [String],
 }
 
-/// How the process came to its end.
+/// The end of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// We ended it because somebody asked us to stop.
+    /// Posse ended it because a stop was requested.
     Stopped,
     NotStarted(String),
-    /// It took longer than it may.
+    /// It exceeded its timeout.
     TimedOut,
-    /// It said nothing for too long.
+    /// It printed nothing for too long.
     Stalled,
     Exited(i32),
-    /// By a signal that was not ours.
+    /// By a signal that posse did not send.
     Killed(i32),
-    /// Nobody saw the end: the machine or whoever held the process went down.
+    /// The end was not observed: the machine or the process's keeper went down.
     Lost,
 }
 
@@ -57,16 +56,16 @@ pub struct ToolResult {
     pub is_error: bool,
     /// Absent is unknown.
     pub turns: Option<u32>,
-    /// What the tool says about it.
+    /// The tool's text about it.
     pub text: String,
     pub denials: Vec<Denial>,
 }
 
-/// Something the agent wanted to do and was not allowed to.
+/// A request of the agent that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Denial {
     pub tool: String,
-    /// The file or the command, if the tool says which.
+    /// The file or the command, if the tool reports it.
     pub target: Option<String>,
 }
 
@@ -86,15 +85,15 @@ pub enum Outcome {
     Interrupted,
     /// Out of quota. Costs no attempt.
     Limited(Hold),
-    /// The task could not be tried properly. This costs no attempt, and `machine` bounds the number of repetitions.
+    /// The task could not be tried properly. This costs no attempt, and `machine` bounds the retries.
     Infra(Failure),
     Failed(Failure),
-    /// It asks.
+    /// The session asks a question.
     Suspended {
         question: String,
         context: Option<String>,
     },
-    /// It says it is done, and there is evidence. Gates and validators come next.
+    /// The session reports success, with evidence. Gates and validators come next.
     Done(Report),
 }
 
@@ -104,12 +103,12 @@ pub struct Failure {
     /// For people, and for the next attempt.
     pub message: String,
     pub denials: Vec<Denial>,
-    /// The end of what a check printed.
+    /// The end of a check's output.
     pub output: Option<String>,
 }
 
 impl Outcome {
-    /// The outcome of a session that need not write a report: its last words count, or what it left.
+    /// Returns the outcome of a session that need not write a report: its last message or its work counts.
     pub fn without_report(self, task: &str, message: &str) -> Self {
         match self {
             Self::Failed(failure) if failure.kind == FailedHow::NoReport => {
@@ -119,7 +118,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome in one word, for the usage table. `done`: the word for work that is done.
+    /// Returns the outcome in one word, for the usage table. `done`: the word for work that is done.
     pub fn word(&self, done: &'static str) -> &'static str {
         match self {
             Self::Done(_) => done,
@@ -131,7 +130,7 @@ impl Outcome {
         }
     }
 
-    /// The usage limit that the session ran into.
+    /// Returns the usage limit that the session hit.
     pub fn hold(&self) -> Option<&Hold> {
         if let Self::Limited(hold) = self { Some(hold) } else { None }
     }
@@ -144,7 +143,7 @@ impl Failure {
 }
 
 words! {
-    /// What an attempt failed of.
+    /// The cause of an attempt's failure.
     #[derive(Hash)]
     pub enum FailedHow ("failure") {
         NotStarted = "not_started",
@@ -154,24 +153,24 @@ words! {
         Tool = "tool_error",
         NoReport = "no_report",
         BadReport = "bad_report",
-        /// It says itself that it failed.
+        /// The session reported a failure.
         Reported = "reported",
-        /// It says that it is done, and nothing was.
+        /// The session reported success without any change.
         NoEvidence = "no_evidence",
-        /// A command that we ran to check the work failed.
+        /// A check that posse ran failed.
         Gate = "gate",
-        /// A validator found fault.
+        /// A validator rejected the work.
         Validation = "validation",
         /// Its work could not be merged.
         Merge = "merge",
-        /// The run broke off before there was an outcome.
+        /// The run was interrupted before there was an outcome.
         Lost = "lost",
-        /// It committed what the user had not committed yet, or rewrote what was there before it.
+        /// It committed the user's uncommitted changes, or rewrote earlier history.
         UsersWork = "users_work",
     }
 }
 
-/// The first that holds decides; the order is the meaning.
+/// Returns the outcome. The first rule that matches decides, so the order matters.
 pub fn decide(evidence: &Evidence<'_>) -> Outcome {
     let denials = evidence.result.as_ref().map_or(&[][..], |result| &result.denials);
     let failure = |kind, message: String| Failure {
@@ -188,7 +187,7 @@ pub fn decide(evidence: &Evidence<'_>) -> Outcome {
         return Outcome::Limited(hold.clone());
     }
     let report = find(evidence.report, evidence.last_message, evidence.task, evidence.nonce);
-    // What it reported before is still there, and work that is done is not done again.
+    // The earlier report still exists, and finished work is not repeated.
     if evidence.ended == Ended::Lost && report.is_err() {
         return Outcome::Infra(failure(FailedHow::Lost, "the session was lost before it reported".into()));
     }
@@ -214,7 +213,7 @@ pub fn decide(evidence: &Evidence<'_>) -> Outcome {
             let question = report.question.unwrap_or_default();
             Outcome::Suspended { question, context: report.question_context }
         }
-        // Who only looks says in a verdict what was found.
+        // A read-only session reports its findings in a verdict.
         Said::Failed if evidence.may_write || report.verdict.is_none() => {
             Outcome::Failed(failure(FailedHow::Reported, report.message))
         }
@@ -225,7 +224,7 @@ pub fn decide(evidence: &Evidence<'_>) -> Outcome {
     }
 }
 
-/// Why a session that ended like this delivered nothing, if so. Says nothing of one that was lost.
+/// Returns why a session with this end delivered nothing, if so. A lost session is not covered.
 pub fn bad_end(ended: &Ended, result: Option<&ToolResult>) -> Option<(FailedHow, String)> {
     let error = result.filter(|result| result.is_error).map(|result| result.text.trim());
     let (kind, what) = match ended {
@@ -243,7 +242,7 @@ pub fn bad_end(ended: &Ended, result: Option<&ToolResult>) -> Option<(FailedHow,
     Some((kind, text.map_or(format!("the session {what}"), |text| format!("the session {what}: {text}"))))
 }
 
-/// Why nothing shows that something was done, if so.
+/// Returns why the evidence is missing, if so.
 fn without_evidence(evidence: &Evidence<'_>, report: &Report, denials: &[Denial]) -> Option<String> {
     if evidence.result.as_ref().is_some_and(|result| result.turns == Some(0)) {
         return Some("the agent took no turn".into());
@@ -272,7 +271,7 @@ fn with_denials(message: String, denials: &[Denial]) -> String {
     format!("{message} (not allowed: {})", denials.join(", "))
 }
 
-/// What was refused in this failure and in the one before: a third attempt would meet the same wall.
+/// Returns a request that was denied in this attempt and the previous one: a third attempt would be denied, too.
 pub fn denied_again<'a>(before: &[Denial], now: &'a [Denial]) -> Option<&'a Denial> {
     now.iter().find(|denial| {
         before.iter().any(|other| match (&denial.target, &other.target) {
@@ -282,7 +281,7 @@ pub fn denied_again<'a>(before: &[Denial], now: &'a [Denial]) -> Option<&'a Deni
     })
 }
 
-/// What to do about a task that is not allowed to do its work.
+/// Returns the advice for a task that lacks permissions.
 pub fn denial_advice(denial: &Denial) -> String {
     format!(
         "the agent was refused {denial} twice; give the task an agent whose profile allows it, or name the directory in the \

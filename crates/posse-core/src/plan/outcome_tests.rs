@@ -1,4 +1,4 @@
-//! What is made of the evidence an attempt leaves.
+//! Outcomes of different evidence.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ const FAULT: &str = r#"{"task_id":"1.1","nonce":"N","status":"failed","message":
 const NOTHING_TO_DO: &str =
     r#"{"task_id":"1.1","nonce":"N","status":"no_change_needed","message":"it was so already"}"#;
 
-/// A session that did everything right. Cases change it.
+/// Returns a successful session. Cases change it.
 fn good() -> Evidence<'static> {
     static TASK: LazyLock<TaskId> = LazyLock::new(|| id("1.1"));
     static DELIVERABLES: LazyLock<[String; 1]> = LazyLock::new(|| ["out/result.json".to_owned()]);
@@ -47,7 +47,7 @@ fn with_result(result: ToolResult) -> Evidence<'static> {
     Evidence { result: Some(result), ..good() }
 }
 
-/// A session that ended so before it said or wrote anything.
+/// Returns a session with this end and without any output.
 fn silent(ended: Ended) -> Evidence<'static> {
     Evidence { ended, result: None, report: None, ..good() }
 }
@@ -124,7 +124,7 @@ fn t13_the_same_refusal_twice() {
     ] {
         assert_eq!(denied_again(&write, std::slice::from_ref(&now)).is_some(), again, "{now}");
     }
-    // Commands differ: one that was refused says nothing about another.
+    // Commands differ: one denied command proves nothing about another.
     assert_eq!(denied_again(&[refused("Bash", "git push")], &[refused("Bash", "make")]), None);
     assert_eq!(denied_again(&[], &write), None);
 }

@@ -1,7 +1,7 @@
 //! The prompts of sessions: the values that the templates `plan_task` and `validator` are rendered with.
 //!
-//! Text from files, tools and people is data. The templates put it under a heading that says so, in a fence that nothing in
-//! the text can close.
+//! Text from files, tools and people is data. The templates mark it as such with a heading, and put it into a fence
+//! that nothing in the text can close.
 
 use minijinja::{Value, context};
 use serde::Serialize;
@@ -22,17 +22,17 @@ pub struct TaskBrief<'a> {
     pub task: &'a Task,
     #[serde(skip)]
     pub record: &'a Record,
-    /// From 1.
+    /// The attempt number, starting at 1.
     pub attempt: u32,
     pub before: Option<EarlierAttempt<'a>>,
     pub beside: Option<ParallelWork<'a>>,
     #[serde(skip)]
     pub in_place: Option<SharedCheckout<'a>>,
-    /// The text of the backlog item the plan is for.
+    /// The text of the plan's backlog item.
     pub item: Option<&'a str>,
     /// The commands that check the work: name, command.
     pub gates: &'a [(String, String)],
-    /// Where the report goes. `None`: the session may not write, so the report is the end of its last message.
+    /// The path of the report. `None`: the session may not write, so the report is the end of its last message.
     pub report_file: Option<&'a str>,
     pub nonce: &'a str,
     /// Changes to the plan file that were reverted after the last attempt.
@@ -63,17 +63,17 @@ pub struct ParallelWork<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct SharedCheckout<'a> {
     pub branch: &'a str,
-    /// Files that the session must not commit: they had uncommitted changes before.
+    /// Files that the session must not commit, because they had uncommitted changes before.
     pub not_yours: &'a [String],
 }
 
-/// The number of files that a prompt names one by one.
+/// The maximum number of files that a prompt lists.
 const NAMED_FILES: usize = 100;
 
 impl TaskBrief<'_> {
     pub fn render(&self, prompts: &PromptTemplates) -> String {
         let (plan, record) = (self.plan, self.record);
-        // If this run has not tried yet, the error that an earlier run recorded is all there is.
+        // If this run has no attempt yet, only the recorded error of an earlier run is known.
         let recorded = record.last_error.as_deref().filter(|_| self.attempt > 1);
         let recorded = recorded.map(|message| EarlierAttempt { failed: None, message, output: None, branch: None });
         let answered = record.question.as_ref().zip(record.answer.as_ref());
@@ -120,7 +120,7 @@ pub struct ValidatorBrief<'a> {
     pub task: &'a Task,
     /// The session's own words about its work.
     pub message: &'a str,
-    /// The files that changed, and by how much.
+    /// The changed files, and the size of each change.
     pub diff: &'a str,
     /// The checks that posse ran: name, result.
     pub gates: &'a [(String, String)],

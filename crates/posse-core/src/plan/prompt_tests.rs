@@ -1,4 +1,4 @@
-//! Prompts, whole: they are read like prose when they change.
+//! Snapshots of whole prompts, so that changes can be reviewed as prose.
 
 use super::outcome::FailedHow;
 use super::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, TaskBrief, ValidatorBrief};
@@ -26,7 +26,7 @@ fn plan() -> Plan {
     Plan::read("p", PLAN).unwrap().0
 }
 
-/// The first attempt. Cases change it.
+/// Returns the first attempt. Cases change it.
 fn first<'a>(plan: &'a Plan, record: &'a Record) -> TaskBrief<'a> {
     TaskBrief {
         role: "You write code.\n",
@@ -124,7 +124,7 @@ fn in_the_users_checkout_it_is_told_what_is_not_its_own() {
     assert!(prompt.contains("Stay on branch") && !prompt.contains("had uncommitted changes"), "{prompt}");
 }
 
-/// A merge that did not work costs no attempt, and is told all the same; and so is what an earlier run left behind.
+/// A failed merge costs no attempt, but the next prompt has it. The same applies to leftovers of an earlier run.
 #[test]
 fn what_went_wrong_is_told_whatever_the_attempt_is_called() {
     let (plan, record) = (plan(), Record::default());

@@ -1,4 +1,4 @@
-//! What holds for every text and every status.
+//! Properties that hold for every text and every status.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::file_tests::OLD;
 use super::{Plan, State, TaskStatus, yaml};
 
 proptest! {
-    /// Whatever the statuses of the tasks are, they can be written over others, and everything else stands where it stood.
+    /// Any statuses can replace any others, and everything else stays in place.
     #[test]
     fn every_status_can_be_written_over_every_other(
         rounds in proptest::collection::vec(proptest::array::uniform4(proptest::sample::select(&TaskStatus::ALL[..])), 1..4),
@@ -28,7 +28,7 @@ proptest! {
         prop_assert!(text.contains("      # reviewed by hand\n"));
     }
 
-    /// Rubbish is refused, not crashed on; and every place that is named is in the text.
+    /// Garbage is refused without a crash, and every reported position is in the text.
     #[test]
     fn no_text_crashes_the_reader(at in 0..OLD.len(), gone in 0..40_usize, put in "[ -~\n\té]{0,12}") {
         let mut text = OLD.to_owned();

@@ -1,4 +1,4 @@
-//! From the text of a plan to the plan.
+//! Parses a plan.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const META: Keys = Keys {
     ],
     others: &[
         "budget", "validation", "model_escalation", "parallel", "gates", "title",
-        // For readers, and of the original orchestrator. Nothing is mailed.
+        // For readers, and from the original orchestrator. Nothing is mailed.
         "description", "status", "pause_reason", "failure_reason", "created", "notification_email",
     ],
     elsewhere: &[
@@ -100,7 +100,7 @@ const TASK: Keys = Keys {
         ("name", Scalar), ("description", Scalar), ("depends_on", Scalars), ("parallel_group", Scalar),
         ("exclusive_resources", Scalars), ("files", Scalars), ("target_acs", Scalars),
         ("agent", Scalar), ("model", Scalar), ("max_attempts", POSITIVE), ("timeout", LONG),
-        // What the original orchestrator notes of earlier sessions.
+        // The original orchestrator's records of earlier sessions.
         ("status", OneOf(&TaskStatus::WORDS)), ("attempts", NUMBER), ("last_attempt", Scalar),
         ("failure_kind", OneOf(&FailureKind::WORDS)), ("last_error", Scalar),
         ("model_used", Scalar), ("completed_at", Scalar), ("result_message", Scalar), ("cost_usd", Amount),
@@ -115,7 +115,7 @@ const TASK: Keys = Keys {
         ("group", "parallel_group"), ("resources", "exclusive_resources"), ("title", "name"),
         ("max_retries", "max_attempts"),
     ],
-    // What is noted of earlier sessions, except for the number of attempts; and what is for readers.
+    // Records of earlier sessions, except the number of attempts, and keys for readers.
     harmless: &[
         "notes", "target_acs", "execution_mode", "team_roles", "last_attempt", "model_used", "completed_at",
         "result_message", "last_error", "failure_kind", "suspended_at", "cost_usd", "commits",
@@ -141,7 +141,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<FileProblem>), F
     found.finish(file, plan)
 }
 
-/// Nothing if the text is no plan at all. A plan with problems is built as far as it goes, so that they can all be found.
+/// Returns `None` if the text is not a plan at all. A plan with problems is built as far as possible, so that all
+/// problems are found.
 fn plan(file: &str, root: &Node, found: &mut ProblemList) -> Option<Plan> {
     let fields = MapFields::read(root, &PLAN, found)?;
     let mut mentions = Vec::new();
@@ -165,7 +166,7 @@ fn plan(file: &str, root: &Node, found: &mut ProblemList) -> Option<Plan> {
     Some(plan)
 }
 
-/// The name of the plan, and what else `meta` says.
+/// Returns the name of the plan, and the rest of `meta`.
 fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> (Option<String>, Meta) {
     let Some(mut fields) = MapFields::read(node, &META, found) else { return (None, Meta::default()) };
     let files = fields.words("plan_doc").chain(fields.words("source_item"));
@@ -187,7 +188,8 @@ fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> (O
     (name(&fields, found), meta)
 }
 
-/// The name of the plan. The original orchestrator's planners also wrote `title`, and its programs never read it.
+/// Returns the name of the plan. The original orchestrator's planners also wrote `title`, and its programs never read
+/// it.
 fn name(fields: &MapFields<'_>, found: &mut ProblemList) -> Option<String> {
     let name = fields.text("name");
     let Some(title) = fields.words("title").next() else { return name };
@@ -229,7 +231,7 @@ fn gates(node: &Node, found: &mut ProblemList) -> Vec<Gate> {
     gates
 }
 
-/// Why a command's exit code says nothing, if so. A gate that is always green proves nothing.
+/// Returns why a command's exit status is meaningless, if so. A gate that always passes proves nothing.
 pub fn cannot_fail(command: &str) -> Option<String> {
     let command = command.trim();
     if command.is_empty() || command == "true" || command == ":" {
@@ -301,7 +303,7 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> Op
     Some(Task { permissions, record, at, ..fields.whole() })
 }
 
-/// An id must be text. Written without quotes, `1.10` is the number 1.1 to every YAML reader but ours.
+/// Reads an id, which must be text. Without quotes, `1.10` is the number 1.1 to other YAML readers.
 fn task_id(node: &Node, found: &mut ProblemList) -> Option<TaskId> {
     let Value::Scalar { text, plain } = &node.value else {
         found.error(node.at, format!("an id should be text, this is {}", node.kind()));

@@ -65,16 +65,16 @@ pub struct Record {
     pub commits: Vec<String>,
 }
 
-/// What has become of every task so far. Cheap to copy: of a thousand tasks only few change at a time.
+/// The progress of every task. Cheap to copy: of a thousand tasks only few change at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct State(BTreeMap<TaskId, Arc<Record>>);
 
-/// A task as its last run left it.
+/// A task in the state after its last run.
 pub struct LeftTask<'a> {
     pub name: &'a str,
     pub record: &'a Record,
-    /// The status that the file was left with, if it is known.
+    /// The status that the run left in the file, if known.
     pub shown: Option<TaskStatus>,
 }
 
@@ -86,13 +86,13 @@ impl PartialEq for State {
 }
 
 impl State {
-    /// The state that a plan file tells.
+    /// Returns the state recorded in a plan file.
     pub fn recorded(plan: &Plan) -> Self {
         Self(plan.tasks().map(|task| (task.id.clone(), Arc::new(task.record.clone()))).collect())
     }
 
-    /// The state of a plan between two runs. A task is as its last run left it, unless a person has changed its status in the
-    /// file since then.
+    /// Returns the state of a plan between two runs: each task's state after its last run, unless a person has changed
+    /// its status in the file since.
     pub fn between_runs<'a>(plan: &Plan, last: impl Fn(&TaskId) -> Option<LeftTask<'a>>) -> Self {
         let mut state = Self::recorded(plan);
         for task in plan.tasks() {
@@ -120,12 +120,12 @@ impl State {
         self.0.iter().map(|(id, record)| (id, record.status))
     }
 
-    /// A task that nothing is known of is pending.
+    /// Returns the status of a task. An unknown task is pending.
     pub fn status(&self, id: &TaskId) -> TaskStatus {
         self.get(id).map(|record| record.status).unwrap_or_default()
     }
 
-    /// The record of a task, to be changed.
+    /// Returns the record of a task for changes.
     pub fn of(&mut self, id: &TaskId) -> &mut Record {
         Arc::make_mut(self.0.entry(id.clone()).or_default())
     }
@@ -139,7 +139,7 @@ impl State {
     }
 }
 
-/// The names that the fields of a record have in a plan file.
+/// The field names of a record in a plan file.
 pub(super) static RECORD_KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let fields = serde_json::to_value(Record::default()).ok().and_then(|record| record.as_object().cloned());
     fields.expect("a record is a map of plain values").into_iter().map(|(name, _)| name).collect()

@@ -1,12 +1,12 @@
-//! What a session says of its own work: a JSON file at a path of its own, or the last JSON block of its last message.
+//! A session's report on its own work: a JSON file at its own path, or the last JSON block of its last message.
 //!
-//! Each run has a nonce. A report that does not carry it is of another time, and is not there.
+//! Each run has a nonce. A report without the current nonce is ignored.
 
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
 
-/// What a session can say.
+/// The status in a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
@@ -14,7 +14,7 @@ pub enum Said {
     Completed,
     Failed,
     Suspended,
-    /// Everything was as it should be already.
+    /// The required state existed already.
     NoChangeNeeded,
 }
 
@@ -27,10 +27,10 @@ pub struct Report {
     pub message: String,
     pub question: Option<String>,
     pub question_context: Option<String>,
-    /// Things found on the way that are not part of the task. `slack_messages` in old reports.
+    /// Findings outside the task. `slack_messages` in old reports.
     #[serde(default, alias = "slack_messages")]
     pub reports: Vec<Aside>,
-    /// The rest is said by validators only.
+    /// From here on: fields of validators only.
     pub verdict: Option<String>,
     #[serde(default)]
     pub findings: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of work that is done.
+    /// Returns a report of completed work.
     pub fn completed(task_id: impl Into<String>, message: impl Into<String>) -> Self {
         Self { task_id: task_id.into(), message: message.into(), ..Self::default() }
     }
@@ -64,7 +64,7 @@ pub enum NoReport {
     Bad(String),
 }
 
-/// The report of a session: from the file at the path that it was given, else from its last message.
+/// Returns the report of a session: from its report file, or else from its last message.
 pub fn find(file: Option<&str>, last_message: Option<&str>, task: &TaskId, nonce: &str) -> Result<Report, NoReport> {
     match file.map(|text| read(text, task, nonce)) {
         Some(found) if found != Err(NoReport::Missing) => found,
@@ -92,7 +92,7 @@ fn read(text: &str, task: &TaskId, nonce: &str) -> Result<Report, NoReport> {
     Ok(report)
 }
 
-/// The last fenced JSON object of a message, or the message itself if it is one.
+/// Returns the last fenced JSON object of a message, or the message itself if it is one.
 fn last_block(message: &str) -> Option<&str> {
     let mut last = None;
     let mut open: Option<usize> = None;

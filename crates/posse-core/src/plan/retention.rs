@@ -1,40 +1,40 @@
-//! How long what runs of plans, and items of a backlog, leave behind is kept: prompts, streams, reports.
+//! Retention of the files of plan runs and backlog items: prompts, streams, reports.
 //!
-//! Thirty days, or a gigabyte of all together; never what a plan that is not at its end, or an item that is still in the
-//! backlog, may still be asked about, and never work that is nowhere else.
+//! Files are kept for thirty days, up to a gigabyte in total. Files of an unfinished plan or an open item always stay,
+//! and so does unmerged work.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::time::Wall;
 
-/// So long after its end a run is kept.
+/// The retention time after the end of a run.
 pub const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// So much of all runs together.
+/// The maximum total size of all runs.
 pub const BYTES: u64 = 1 << 30;
 
-/// A run, and what of it is on disk. `I` names it.
+/// A run and its files on disk. `I` identifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRun<I> {
     pub id: I,
     /// The plan, or the item.
     pub file: String,
     pub begun: Wall,
-    /// When something happened in it last.
+    /// The time of the last event in it.
     pub changed: Wall,
     pub over: bool,
-    /// It ended as it should.
+    /// It ended successfully.
     pub success: bool,
-    /// Work areas are left in it: there may be work in them that is nowhere else.
+    /// It has work areas, which may hold the only copy of work.
     pub holds_work: bool,
     pub bytes: u64,
 }
 
-/// Why a run stays whatever its age.
+/// The reason why a run stays at any age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stays {
     Running,
-    /// The plan is not at its end, or the item is still to be done: the next run of it goes on where this one was.
+    /// The plan or item is unfinished: its next run continues from this one.
     Unfinished,
     HoldsWork,
 }
@@ -49,8 +49,8 @@ impl Stays {
     }
 }
 
-/// Which runs stay whatever their age, and why. `exists`: whether the file of a plan is still there; a plan that is gone is
-/// not gone on with.
+/// Returns the runs that stay at any age, and the reasons. `exists`: whether a plan's file still exists; a deleted plan
+/// is not continued.
 pub fn stays<I: Ord + Clone>(runs: &[StoredRun<I>], exists: impl Fn(&str) -> bool) -> BTreeMap<I, Stays> {
     let mut newest: BTreeMap<&str, &StoredRun<I>> = BTreeMap::new();
     for run in runs {
@@ -74,7 +74,7 @@ pub fn stays<I: Ord + Clone>(runs: &[StoredRun<I>], exists: impl Fn(&str) -> boo
     runs.iter().filter_map(|run| Some((run.id.clone(), why(run)?))).collect()
 }
 
-/// Which runs' files go now: the old ones; then, as long as there is too much, the oldest.
+/// Returns the runs whose files are deleted now: the expired ones, then the oldest ones until the rest fits.
 pub fn surplus<I: Ord + Clone>(runs: &[StoredRun<I>], stays: &BTreeMap<I, Stays>, now: Wall) -> Vec<I> {
     let mut total: u64 = runs.iter().map(|run| run.bytes).sum();
     let mut may_go: Vec<&StoredRun<I>> = runs.iter().filter(|run| !stays.contains_key(&run.id)).collect();

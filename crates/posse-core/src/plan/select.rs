@@ -1,7 +1,7 @@
-//! What may be started now, and why the rest may not.
+//! Selects the tasks that may start now, and gives reasons for the others.
 //!
-//! One function decides for everyone: who runs a plan, who shows it, and who asks why a task does not start. That nothing
-//! can be started does not mean that all is done; what it means is said too (`Standing`).
+//! One function decides for running a plan, for showing it, and for explaining why a task does not start. If nothing
+//! can start, the plan may still be unfinished; `Standing` has the difference.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -12,35 +12,35 @@ use super::file::{Plan, Task};
 use super::writes::{overlap, write_set};
 use super::{State, TaskId, TaskStatus};
 
-/// Attempts of a task if neither it nor the plan says how many.
+/// The default number of attempts of a task.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
 
-/// So many tasks of a chain are named, and the last.
+/// The number of tasks of a chain that are named, besides the last.
 const CHAIN_SHOWN: usize = 8;
 
-/// What holds besides the plan and the state of its tasks.
+/// The limits besides the plan and the state of its tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// Sessions at once. With 1, groups have no meaning.
+    /// The maximum number of parallel sessions. With 1, groups have no meaning.
     pub workers: usize,
     /// Only this task.
     pub only: Option<&'a TaskId>,
-    /// This task and those behind it.
+    /// Only this task and its dependents.
     pub from: Option<&'a TaskId>,
     /// Tasks that pause after a failure.
     pub resting: &'a BTreeSet<TaskId>,
-    /// Tasks that are being validated right now.
+    /// Tasks whose validation is running.
     pub validating: &'a BTreeSet<TaskId>,
-    /// Resources that other runs hold, and who.
+    /// Resources that other runs hold, and their holders.
     pub taken: &'a [(String, String)],
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Selection {
-    /// To be validated now. Before anything new is started: what waits for them must not wait longer than it has to.
+    /// The tasks to validate now. Validation comes before new starts, because other tasks may wait for it.
     pub validate: Vec<TaskId>,
     pub start: Vec<TaskId>,
-    /// Every other task that is not at its end, in the order of the file.
+    /// Every other unfinished task, in the order of the file.
     pub blocked: Vec<(TaskId, Why)>,
     pub standing: Standing,
 }
@@ -48,32 +48,32 @@ pub struct Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Something is under way, can be started, or will be possible when a pause is over.
+    /// A task is in progress, can start, or can start after a pause.
     Going,
-    /// Every task is at its end, and none has failed.
+    /// Every task is finished, and none has failed.
     Complete,
-    /// Every task is at its end, and some have failed.
+    /// Every task is finished, and some have failed.
     Failed,
-    /// Only people's answers can move it.
+    /// Only people's answers can unblock it.
     Suspended,
-    /// Something that failed is needed by what is left. Nothing can move.
+    /// The remaining tasks need a failed one, so nothing can start.
     Deadlocked,
-    /// What was asked for is done. The plan is not.
+    /// The requested tasks are done, but not the whole plan.
     Partial,
 }
 
-/// Why a task is not started.
+/// The reason why a task is not started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     Running,
     Validating,
-    /// Waits for a validator to be started.
+    /// Waits for the start of a validator.
     ValidationDue,
     /// Waits for a person.
     Suspended,
-    /// Waits for others. One chain for each task it needs and does not have, down to the one that is
-    /// the cause; the middle of a long chain is left out.
+    /// Waits for other tasks. Each unmet dependency has one chain down to its cause; the middle of a long chain is left
+    /// out.
     Needs(Vec<Vec<(TaskId, TaskStatus)>>),
     NoAttemptsLeft {
         attempts: u32,
@@ -81,7 +81,7 @@ pub enum Why {
     },
     /// Pauses after a failure.
     Resting,
-    /// Somebody else has what only one may have.
+    /// Another run or task holds an exclusive resource.
     Resource {
         name: String,
         held_by: String,
@@ -91,13 +91,13 @@ pub enum Why {
         path: String,
         task: TaskId,
     },
-    /// Nothing is in its way but the order, and the number of sessions at once.
+    /// Only the order and the number of parallel sessions hold it back.
     Turn,
-    /// Not among the tasks that were asked for.
+    /// Not among the requested tasks.
     NotAsked,
 }
 
-/// How far a cause is from being moved, worst last.
+/// The severity of a cause, worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum BlockCause {
     Moves,
@@ -106,7 +106,7 @@ enum BlockCause {
     Stuck,
 }
 
-/// Whether what depends on this task may begin.
+/// Returns whether the dependents of this task may start.
 pub fn satisfied(plan: &Plan, task: &Task, state: &State) -> bool {
     match state.status(&task.id) {
         TaskStatus::Verified | TaskStatus::Skipped => true,
@@ -115,12 +115,12 @@ pub fn satisfied(plan: &Plan, task: &Task, state: &State) -> bool {
     }
 }
 
-/// How often a task may be tried.
+/// Returns the maximum number of attempts of a task.
 pub fn attempts_of(plan: &Plan, task: &Task) -> u32 {
     task.max_attempts.or(plan.meta.max_attempts).unwrap_or(DEFAULT_ATTEMPTS)
 }
 
-/// Whether a plan is at its end, and how. The one answer for running, archiving and showing.
+/// Returns the standing of a finished plan. Running, archiving and showing all use this function.
 pub fn finished(plan: &Plan, state: &State) -> Option<Standing> {
     let at_end = |task: &Task| satisfied(plan, task, state) || state.status(&task.id) == TaskStatus::Failed;
     if !plan.tasks().all(at_end) {
@@ -145,24 +145,24 @@ pub fn select(plan: &Plan, state: &State, limits: &Limits<'_>) -> Selection {
     Selection { validate, start: view.named(&start), blocked, standing }
 }
 
-/// The same without the reasons, which cost more than all the rest.
+/// Returns the selection without the reasons, which are the most expensive part.
 pub(super) fn next(plan: &Plan, state: &State, limits: &Limits<'_>) -> Selection {
     let view = View::new(plan, state, limits);
     let start = view.named(&view.start());
     Selection { validate: view.validate(), start, blocked: Vec::new(), standing: view.standing() }
 }
 
-/// The plan with numbers instead of names.
+/// The plan with indices instead of names.
 struct View<'a> {
     plan: &'a Plan,
     state: &'a State,
     limits: &'a Limits<'a>,
     tasks: Vec<&'a Task>,
-    /// What each task needs and does not have.
+    /// The unmet dependencies of each task.
     lacks: Vec<Vec<usize>>,
     satisfied: Vec<bool>,
     asked: Vec<bool>,
-    /// What is at the bottom of why it does not run, and the next task on the way there.
+    /// The root cause of each task's block, and the next task on the way to it.
     causes: Vec<(BlockCause, Option<usize>)>,
     running: Vec<usize>,
 }
@@ -206,7 +206,7 @@ impl<'a> View<'a> {
         self.status(i) == TaskStatus::Pending && self.attempts(i) >= attempts_of(self.plan, self.tasks[i])
     }
 
-    /// What keeps the task itself, not counting what it waits for.
+    /// Returns the task's own reason, without its dependencies.
     fn own_cause(&self, i: usize) -> BlockCause {
         match self.status(i) {
             TaskStatus::Failed => BlockCause::Stuck,
@@ -217,14 +217,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Finds the worst thing that every task waits for. If a task stands above one that it needs, that takes more than one
-    /// round. A plan has no circles.
+    /// Finds the worst root cause of every task. A task listed before its dependency needs another round. A plan has no
+    /// cycles.
     fn find_causes(&mut self) {
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for here in 0..self.tasks.len() {
                 let worst = self.lacks[here].iter().map(|next| (self.causes[*next].0, Some(*next)));
-                // Of equals the first, in the order the task names them.
+                // Of equal causes the first counts, in the order of the task's dependencies.
                 let mut cause = worst.fold((self.own_cause(here), None), |a, b| if b.0 > a.0 { b } else { a });
                 if cause == (BlockCause::Moves, None) {
                     cause.1 = self.lacks[here].first().copied();
@@ -271,7 +271,7 @@ impl<'a> View<'a> {
         start
     }
 
-    /// Those that may run beside each other and beside what runs, before resources are looked at.
+    /// Returns the tasks that may run together and beside the running ones, before resources are checked.
     fn candidates(&self) -> Vec<usize> {
         let runnable: Vec<usize> = (0..self.tasks.len()).filter(|i| self.runnable(*i)).collect();
         let members = |group: &String| -> Vec<usize> {
@@ -280,7 +280,7 @@ impl<'a> View<'a> {
         let groups = || runnable.iter().filter_map(|i| self.tasks[*i].parallel_group.as_ref());
         match self.running.first() {
             _ if self.limits.workers <= 1 => first_free(self, &runnable),
-            // A task outside of any group runs alone; the group of one that runs may be filled up.
+            // A task without a group runs alone. The group of a running task may be filled up.
             Some(running) => self.tasks[*running].parallel_group.as_ref().map(members).unwrap_or_default(),
             None => match groups().map(members).find(|members| members.len() > 1) {
                 Some(members) => members,
@@ -289,7 +289,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What keeps a task from running beside what runs and beside those chosen already.
+    /// Returns why a task cannot run beside the running and the chosen ones.
     fn conflict(&self, i: usize, chosen: &[usize]) -> Option<Why> {
         let task = self.tasks[i];
         if let Some((name, by)) = self.limits.taken.iter().find(|(name, _)| task.exclusive_resources.contains(name)) {
@@ -328,8 +328,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// From a task down to the cause. Of a long chain only the beginning and the end: a plan of a thousand tasks in a row
-    /// would otherwise cost a million names.
+    /// Returns the chain from a task down to the cause. The middle is left out, because a plan of a thousand tasks in a
+    /// row would otherwise need a million names.
     fn chain(&self, from: usize) -> Vec<(TaskId, TaskStatus)> {
         let named = |i: usize| (self.tasks[i].id.clone(), self.status(i));
         let steps = std::iter::successors(Some(from), |i| self.causes[*i].1);
@@ -342,7 +342,7 @@ impl<'a> View<'a> {
         if let Some(finished) = finished(self.plan, self.state) {
             return finished;
         }
-        // On its way, or nothing is in its way but others that are, a pause or the order.
+        // In progress, or waiting only for such tasks, a pause or the order.
         let moves = |i: usize| match self.status(i) {
             TaskStatus::InProgress => true,
             TaskStatus::Completed => !self.satisfied[i],
@@ -352,7 +352,7 @@ impl<'a> View<'a> {
         if (0..self.tasks.len()).any(moves) {
             return Standing::Going;
         }
-        // Only tasks that were asked for and are not at their end can say how it stands.
+        // Only requested, unfinished tasks decide the standing.
         let left = (0..self.tasks.len())
             .filter(|i| self.asked[*i] && !self.satisfied[*i] && self.status(*i) != TaskStatus::Failed);
         match left.map(|i| self.causes[i].0).max() {
@@ -367,7 +367,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The first that nothing is in the way of. One that waits for a resource does not hold up the others.
+/// Returns the first tasks that nothing holds back. A task that waits for a resource does not block the others.
 fn first_free(view: &View<'_>, runnable: &[usize]) -> Vec<usize> {
     if !view.running.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Which tasks are started in which situation, and what is said about the others.
+//! Selected tasks in each situation, and the reasons for the others.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::file_tests::{OLD, id};
 use super::select::{Limits, Selection, Standing, Why, finished, select};
 use super::{Plan, State, TaskId, TaskStatus};
 
-/// What holds in a case, besides the plan.
+/// The limits of a case, besides the plan.
 #[derive(Clone, Copy)]
 struct Case {
     workers: usize,
@@ -20,7 +20,7 @@ struct Case {
 const ALONE: Case = Case { workers: 1, only: None, from: None, resting: &[], validating: &[], taken: &[] };
 const FOUR: Case = Case { workers: 4, ..ALONE };
 
-/// A plan of tasks: their ids, and what else is said of them. Its section says that it is completed.
+/// Returns a plan of tasks with these ids and fields. Its section is marked as completed.
 fn plan(tasks: &[(&str, &str)]) -> Plan {
     let tasks = tasks.iter().map(|(id, fields)| format!("{{id: {id}, name: T, {fields}}},\n"));
     let text = format!(
@@ -67,9 +67,9 @@ fn t26_what_needs_a_failed_task_is_a_deadlock_and_the_chain_is_shown() {
         &ALONE,
         " |  | b: it waits for a (failed); c: it waits for b (pending), which waits for a (failed) | Deadlocked",
     );
-    // As long as something else can be done, it is.
+    // As long as another task can run, the plan continues.
     check(&[("a", FAILED), ("b", "depends_on: [a]"), ("c", "")], &ALONE, "c |  | b: it waits for a (failed) | Going");
-    // A task whose attempts are used up cannot move either, whatever the file calls it.
+    // A task without attempts left cannot start, whatever its status in the file.
     check(
         &[("a", "attempts: 3"), ("b", "depends_on: [a]")],
         &ALONE,
@@ -94,7 +94,7 @@ fn t29_what_needs_an_answer_is_suspended() {
         &ALONE,
         " |  | a: it waits for your answer; b: it waits for a (suspended) | Suspended",
     );
-    // If something failed as well, an answer does not help all of it.
+    // If another task failed, an answer does not unblock everything.
     check(
         &[("a", "status: suspended"), ("f", FAILED), ("b", "depends_on: [a, f]")],
         &ALONE,
@@ -106,7 +106,7 @@ fn t29_what_needs_an_answer_is_suspended() {
 fn t30_what_a_section_says_of_itself_is_not_believed() {
     check(&[("a", "")], &ALONE, "a |  |  | Going");
     let (old, _) = Plan::read("p", OLD).unwrap();
-    // 1.1 is completed and its agent is validated: that comes first.
+    // 1.1 is completed and its agent is validated, so its validation comes first.
     assert_eq!(selection(&old, &ALONE).validate, [id("1.1")]);
 }
 
@@ -150,7 +150,7 @@ fn t35_validation_comes_before_anything_new() {
     check(&tasks, &FOUR, &format!(" | a | {others}"));
     let validating = Case { validating: &["a"], ..ALONE };
     check(&tasks, &validating, &format!(" |  | a: it is being validated; {others}"));
-    // Nobody validates a coder here, so it is at its end.
+    // Coders are not validated here, so the task is finished.
     check(&[("a", "status: completed, attempts: 1"), ("c", "depends_on: [a]")], &ALONE, "c |  |  | Going");
 }
 
@@ -182,7 +182,7 @@ fn a_pause_is_no_deadlock() {
         &resting,
         " |  | a: it pauses after a failure; b: it waits for a (pending) | Going",
     );
-    // Others are done meanwhile.
+    // Other tasks run meanwhile.
     check(&[("a", "attempts: 1"), ("b", "")], &resting, "b |  | a: it pauses after a failure | Going");
 }
 
@@ -212,7 +212,7 @@ fn t31_the_end_of_a_plan() {
     }
 }
 
-/// Many tasks in one chain behind a failed one: every reason is a chain, and it must not take for ever.
+/// Many tasks in one chain behind a failed one: every reason is a chain, and the selection must stay fast.
 #[test]
 fn long_chains() {
     let tasks: Vec<(String, String)> = (1..300)

@@ -1,4 +1,4 @@
-//! What a run of a plan goes by: what the operator says, the plan's own words, the configuration, the defaults.
+//! The settings of a run of a plan: the operator's options, the plan, the configuration, the defaults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,62 +12,62 @@ use super::config::PlanConfig;
 use super::file::{BudgetMeta, GateWhen, Parallel, Plan};
 use crate::engine::retry::Backoff;
 
-/// What the operator says for one run: on the command line, else in the environment.
+/// The operator's options for one run, from the command line or else the environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given {
-    /// Sessions at once; 0: as many as the configuration allows.
+    /// The maximum number of parallel sessions. 0: as many as the configuration allows.
     pub workers: Option<u32>,
     pub no_wait: bool,
-    /// Checks of the whole plan are left out.
+    /// Skips the checks of the whole plan.
     pub skip_after_plan: bool,
-    /// What the run may spend. Zero is nothing.
+    /// The budget of the run. Zero permits no spending.
     pub cap_usd: Option<f64>,
-    /// Over what the plan says.
+    /// Overrides the budget of the plan.
     pub budget: BudgetMeta,
-    /// What may be spent on the item that the plan is for.
+    /// The budget of the plan's item.
     pub item_limit_usd: Option<f64>,
-    /// The same of all items, if a pipeline has begun it.
+    /// The budget of all items, if a pipeline has started the run.
     pub backlog: Option<BacklogCap>,
 }
 
-/// Kept with the journal: a run is the same again only under the same settings.
+/// The settings of a run. Kept with the journal, because a replay needs the same settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Sessions at once.
+    /// The maximum number of parallel sessions.
     pub workers: usize,
     /// Only this task.
     pub only: Option<TaskId>,
-    /// This task and those behind it.
+    /// Only this task and its dependents.
     pub from: Option<TaskId>,
-    /// There are commands to check work with.
+    /// The project or the plan has commands to check work with.
     pub has_gates: bool,
-    /// Of these, some that look at the plan as a whole, when all is done.
+    /// Some of these commands check the whole plan, when all tasks are done.
     pub after_plan: bool,
-    /// Which are left out, because the operator wants it.
+    /// The operator skips the checks of the whole plan.
     pub skip_after_plan: bool,
-    /// The run before completed the plan. Its checks are due again only when something is done.
+    /// The previous run completed the plan. Its checks are due again only after new work.
     pub was_complete: bool,
     pub timeout: Duration,
     pub backoff: Backoff,
     pub breaker: BreakerSettings,
-    /// Limits on money, with what was spent before this run.
+    /// Budgets, with the spending before this run.
     pub levels: Vec<Level>,
     /// End instead of waiting for the quota to come back.
     pub no_wait: bool,
-    /// The model that an agent's file asks for.
+    /// The models that the agents' files request.
     pub agent_models: BTreeMap<String, String>,
-    /// Resources that other runs hold, and who.
+    /// Resources that other runs hold, and their holders.
     pub taken: Vec<(String, String)>,
 }
 
 impl Settings {
-    /// What the plan says, and the defaults for the rest.
+    /// Returns the plan's settings, with defaults for the rest.
     pub fn of(plan: &Plan) -> Self {
         Self::merge(&Given::default(), plan, &PlanConfig::default())
     }
 
-    /// Everything that is said about a run, one over the other: the command line and the environment, the plan, the
-    /// configuration, the defaults.
+    /// Merges all settings of a run. The command line and the environment take precedence, then the plan, the
+    /// configuration, and the defaults.
     pub fn merge(given: &Given, plan: &Plan, config: &PlanConfig) -> Self {
         let meta = &plan.meta;
         let (backoff, gates) = (Backoff::default(), config.gates(plan));
@@ -107,7 +107,8 @@ impl Settings {
 mod tests {
     use super::*;
 
-    /// Command line and environment over plan over configuration over default, key by key.
+    /// For each key, the command line and the environment take precedence over the plan, the configuration and the
+    /// default.
     #[test]
     fn who_is_heard() {
         let plan = |meta: &str| {

@@ -1,4 +1,4 @@
-//! What was used, summed up for people and for other tools: in all, by section, by task, by model, by plan.
+//! Summaries of usage, for people and for other tools: in total, by section, by task, by model, by plan.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{Line, Total, Usage};
 
-/// Said once, wherever costs are shown.
+/// The note beside every report of costs.
 pub const COSTS: &str = "costs are estimates of the tools at API prices, not what a subscription charges";
 
-/// A sum as others read it: what nobody knows is absent, not zero.
+/// A sum for other tools: unknown amounts are absent, not zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sum {
     pub sessions: u32,
     pub cost_usd: Option<f64>,
-    /// Sessions whose cost nobody knows. The sum is without them.
+    /// Sessions of unknown cost. The sum excludes them.
     pub cost_unknown: u32,
-    /// Sessions that were ended before they could say all.
+    /// Sessions that ended before their final report.
     pub partial: u32,
     pub turns: u64,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cache_read_tokens: Option<u64>,
     pub cache_creation_tokens: Option<u64>,
-    /// Which share of what was read came from the cache.
+    /// The share of the input that came from the cache.
     pub cache_hit_rate: Option<f64>,
     pub api_seconds: f64,
     pub seconds: f64,
@@ -50,10 +50,10 @@ impl From<&Total> for Sum {
     }
 }
 
-/// Everything that was used by some sessions.
+/// The usage of some sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// What the costs are.
+    /// The meaning of the costs.
     pub note: String,
     pub total: Sum,
     /// By the plan's file.
@@ -61,7 +61,7 @@ pub struct Summary {
     pub sections: BTreeMap<String, Sum>,
     pub tasks: BTreeMap<String, Sum>,
     pub models: BTreeMap<String, Sum>,
-    /// One by one, oldest first.
+    /// The single sessions, oldest first.
     pub sessions: Vec<Line>,
 }
 
@@ -91,7 +91,7 @@ impl Summary {
     }
 }
 
-/// A session may use several models; where its tool says which, each gets its part.
+/// Returns the usage by model. A session may use several models; if its tool reports each, each gets its part.
 fn by_model(lines: &[Line]) -> BTreeMap<String, Total> {
     let mut totals: BTreeMap<String, Total> = BTreeMap::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! What a validator thinks of a task. Whatever is no clear PASS is none.
+//! A validator's verdict on a task. Anything but a clear PASS does not count as PASS.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +11,12 @@ words! {
         Pass = "PASS",
         Warn = "WARN",
         Fail = "FAIL",
-        /// There is none: the validator crashed, ran out of time or quota, or did not say.
+        /// There is no verdict: the validator crashed, ran out of time or quota, or gave none.
         Error = "ERROR",
     }
 }
 
-/// A verdict and what it stands on.
+/// A verdict and its basis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     pub verdict: Verdict,
@@ -24,13 +24,13 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The judgement of a session that gave no verdict.
+    /// Returns the judgement of a session that gave no verdict.
     pub fn none() -> Self {
         Self { verdict: Verdict::Error, findings: Vec::new() }
     }
 }
 
-/// Reads the verdict out of a validator's report, else out of the last line of its message that is nothing but a verdict.
+/// Returns the verdict in a validator's report, or else in the last line of its message that is nothing but a verdict.
 /// `text` is its last message.
 pub fn judge(report: Option<&Report>, text: &str) -> Judgement {
     let word = report.and_then(|report| report.verdict.as_deref());
@@ -44,12 +44,12 @@ pub fn judge(report: Option<&Report>, text: &str) -> Judgement {
     consistent(said, report, findings)
 }
 
-/// The same word for all, and nothing that only contains one.
+/// Parses a verdict. A text that only contains the word does not count.
 fn parse(word: &str) -> Option<Verdict> {
     word.trim().to_ascii_uppercase().parse().ok().filter(|verdict| *verdict != Verdict::Error)
 }
 
-/// Lines outside of code.
+/// Returns the lines outside code.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     text.lines().map(str::trim).filter(move |line| {
@@ -59,7 +59,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `**Verdict: FAIL**`, the last of them: a text may weigh several before it decides.
+/// Returns the last verdict line, such as `**Verdict: FAIL**`. A text may weigh several verdicts before it decides.
 pub(crate) fn last_line(text: &str) -> Option<Verdict> {
     prose(text).filter_map(|line| line.strip_prefix("**Verdict:")?.strip_suffix("**").and_then(parse)).last()
 }
@@ -72,7 +72,7 @@ fn findings_in(text: &str) -> Vec<String> {
     prose(text).filter_map(item).collect()
 }
 
-/// A PASS that its own findings contradict is none.
+/// Returns the verdict. A PASS that contradicts its own findings does not count.
 fn consistent(said: Verdict, report: Option<&Report>, mut findings: Vec<String>) -> Judgement {
     if said != Verdict::Pass {
         return Judgement { verdict: said, findings };

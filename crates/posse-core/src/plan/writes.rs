@@ -1,5 +1,5 @@
-//! Which files a task will write, as far as the plan tells, and whether two tasks may meet in one. Only a hint: what was
-//! really written is compared when results are merged.
+//! The files that a task will write according to the plan, and possible overlaps between tasks. This is only a hint:
+//! real changes are compared when results are merged.
 
 use std::sync::LazyLock;
 
@@ -8,17 +8,17 @@ use regex::Regex;
 use super::file::Task;
 use crate::written::constant;
 
-/// The files a task says it writes: its `files`, else what its description names.
+/// Returns the files that a task declares: its `files`, or else those in its description.
 pub fn write_set(task: &Task) -> Vec<String> {
     if task.files.is_empty() { named_in(&task.description) } else { task.files.clone() }
 }
 
-/// A place where both may write, as the first of them calls it.
+/// Returns a path that both may write, as written in the first list.
 pub(super) fn overlap<'a>(a: &'a [String], b: &[String]) -> Option<&'a str> {
     a.iter().find(|a| b.iter().any(|b| meet(a, b))).map(String::as_str)
 }
 
-/// Paths that stand behind `Files:`, `File:` or `New:`, and paths that look like ones of a project wherever they stand.
+/// Returns the paths after `Files:`, `File:` or `New:`, and anything else that looks like a path of the project.
 fn named_in(description: &str) -> Vec<String> {
     static LABEL: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i)^[\s*#>-]*(?:files?|new)\s*:\W*(.*)$"));
     static BARE: LazyLock<Regex> = LazyLock::new(|| {
@@ -56,7 +56,7 @@ fn bare_word(word: &str) -> &str {
     word.trim_matches(|c: char| "`'\"()[]<>,;:".contains(c)).trim_end_matches('.')
 }
 
-/// Whether there is a path that both patterns mean. When in doubt, yes.
+/// Returns whether some path may match both patterns. When in doubt, yes.
 fn meet(a: &str, b: &str) -> bool {
     let (a, b) = (pieces(a), pieces(b));
     pieces_meet(&a, &b)
@@ -72,7 +72,7 @@ fn pieces(pattern: &str) -> Vec<String> {
     pieces
 }
 
-/// Sets and choices in a pattern are taken for anything.
+/// Replaces sets and alternatives in a pattern by a wildcard.
 fn loosened(piece: &str) -> String {
     let mut out = String::new();
     let mut depth = 0_u32;
@@ -90,7 +90,7 @@ fn loosened(piece: &str) -> String {
     if out == "**" || !out.contains("**") { out } else { out.replace("**", "*") }
 }
 
-/// A table instead of recursion, so that no pattern can make it slow.
+/// Matches with a table instead of recursion, so that no pattern is slow.
 fn pieces_meet(a: &[String], b: &[String]) -> bool {
     both_match(
         a,
@@ -103,9 +103,9 @@ fn pieces_meet(a: &[String], b: &[String]) -> bool {
     )
 }
 
-/// Whether two sequences with wildcards have a common one. A wildcard stands for any number of items.
+/// Returns whether some sequence matches both patterns. A wildcard matches any number of items.
 fn both_match<T>(a: &[T], b: &[T], any: impl Fn(&T) -> bool, same: impl Fn(&T, &T) -> bool) -> bool {
-    // met[i][j]: the rest of a from i and the rest of b from j have something in common.
+    // met[i][j]: some sequence matches both the rest of a from i and the rest of b from j.
     let mut met = vec![vec![false; b.len() + 1]; a.len() + 1];
     for i in (0..=a.len()).rev() {
         for j in (0..=b.len()).rev() {

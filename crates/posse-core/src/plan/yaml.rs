@@ -1,6 +1,5 @@
-//! YAML as a tree that remembers where everything stood and how it was written. A plan needs both: complaints name the
-//! place, an unquoted `1.10` must be told from a quoted one, and statuses are written back into the very bytes they came
-//! from.
+//! YAML as a tree with the position and notation of every node. Messages name positions, an unquoted `1.10` must differ
+//! from a quoted one, and statuses are written back in place.
 
 use std::collections::HashMap;
 
@@ -8,10 +7,10 @@ use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 
 use crate::file_problem::{FileProblem, TextSpan};
 
-/// Aliases are copied where they stand. A text may not grow by that beyond what a person would write.
+/// The maximum number of nodes. Aliases are copied in place, and must not expand a text without bound.
 const MAX_NODES: usize = 500_000;
 
-/// Deeper than any plan is; the parser would go on to 255.
+/// The maximum depth, beyond that of any plan. The parser's own limit is 255.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -35,13 +34,13 @@ pub(crate) struct YamlEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
-    /// One key to a line.
+    /// One key per line.
     Block,
     /// `{key: value}`
     Flow,
 }
 
-/// The same content, wherever it stands.
+/// Nodes are equal if their contents are, at any position.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
@@ -49,12 +48,12 @@ impl PartialEq for Node {
 }
 
 impl Node {
-    /// A single value. `plain`: it stands there without quotes.
+    /// Creates a scalar. `plain`: it is written without quotes.
     pub(crate) fn scalar(at: TextSpan, text: impl Into<String>, plain: bool) -> Self {
         Self { at, value: Value::Scalar { text: text.into(), plain } }
     }
 
-    /// Nothing was written, or `null`.
+    /// Returns whether the value is empty or `null`.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
@@ -90,7 +89,7 @@ impl Node {
         if let Value::List(items) = &mut self.value { items } else { &mut [] }
     }
 
-    /// What it is, for a sentence that says it should be something else.
+    /// Returns the kind of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {
             _ if self.is_null() => "nothing",
@@ -107,11 +106,11 @@ impl YamlEntry {
     }
 }
 
-/// A text and what is in it.
+/// A text and its parsed content.
 #[derive(Debug)]
 pub(crate) struct YamlTree {
     pub(crate) root: Node,
-    /// Every comment, in order. Kept so that a write can prove that it lost none.
+    /// Every comment, in order. Edits are checked against it, so that none is lost.
     pub(crate) comments: Vec<String>,
 }
 
@@ -136,7 +135,7 @@ pub(crate) fn parse(text: &str) -> Result<YamlTree, FileProblem> {
     }
 }
 
-/// Reads a YAML text as the JSON value it stands for. Only unquoted words can be something else than text.
+/// Parses a YAML text as a JSON value. Only unquoted scalars can be other than text.
 pub fn to_json(text: &str) -> Result<serde_json::Value, FileProblem> {
     Ok(json(&parse(text)?.root))
 }
@@ -144,7 +143,7 @@ pub fn to_json(text: &str) -> Result<serde_json::Value, FileProblem> {
 fn json(node: &Node) -> serde_json::Value {
     match &node.value {
         _ if node.is_null() => serde_json::Value::Null,
-        // JSON's own words are YAML's too: `true`, `12`, `1.5`.
+        // JSON's literals are valid YAML: `true`, `12`, `1.5`.
         Value::Scalar { text, plain: true } => match serde_json::from_str(text) {
             Ok(value @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_))) => value,
             _ => text.as_str().into(),
@@ -167,7 +166,7 @@ struct Builder<'t> {
 type Events<'t> = Parser<'t, granit_parser::StrInput<'t>>;
 
 impl<'t> Builder<'t> {
-    /// The next event that is no comment.
+    /// Returns the next event that is not a comment.
     fn next(&mut self, events: &mut Events<'t>) -> Result<Option<(Event<'t>, TextSpan)>, FileProblem> {
         loop {
             match events.next_event() {
@@ -207,7 +206,7 @@ impl<'t> Builder<'t> {
             Event::MappingStart(style, anchor, _) => {
                 let (children, end) = self.children(events, at, style, depth)?;
                 let notation = if style == StructureStyle::Flow { Notation::Flow } else { Notation::Block };
-                // The parser puts the beginning of a block at its first colon.
+                // The parser reports the start of a block at its first colon.
                 let first = children.first().filter(|_| notation == Notation::Block).map_or(at, |first| first.at);
                 let mut children = children.into_iter();
                 let entry = || Some(YamlEntry { key: children.next()?, value: children.next()? });
@@ -230,7 +229,7 @@ impl<'t> Builder<'t> {
         Ok(node)
     }
 
-    /// Reads the items of a list that began at `began`, or the keys and values of a map. Returns them, and where they end.
+    /// Reads the items of a list that began at `began`, or the keys and values of a map. Returns them and their end.
     fn children(
         &mut self,
         events: &mut Events<'t>,
@@ -243,7 +242,7 @@ impl<'t> Builder<'t> {
             let cut_off = || FileProblem::new(began, "the file ends in the middle of this");
             match self.next(events)?.ok_or_else(cut_off)? {
                 (Event::SequenceEnd | Event::MappingEnd, at) => {
-                    // The end of a block is only seen at the next thing, comments and empty lines later.
+                    // The parser reports the end of a block at the next token, after comments and empty lines.
                     let last = nodes.iter().rev().take(2).map(|node| node.at.end).max();
                     let end = last.filter(|_| style == StructureStyle::Block).unwrap_or(at.end);
                     return Ok((nodes, end));
@@ -274,7 +273,7 @@ fn size(node: &Node) -> usize {
 mod tests {
     use super::*;
 
-    /// Every scalar as it stands in the text: the spans are what edits rely on.
+    /// Returns every scalar as written: edits rely on these spans.
     fn slices(text: &str) -> Vec<String> {
         fn walk(node: &Node, text: &str, out: &mut Vec<String>) {
             match &node.value {

@@ -17,7 +17,7 @@ use crate::plan::verdict::{Judgement, Verdict};
 const AT_ONCE: Duration = Duration::from_secs(60);
 
 impl<T> PhaseResult<T> {
-    /// Returns whether the verification is of the current item and plan.
+    /// Returns whether the result is of the current item and plan.
     fn is_of(&self, job: &Job) -> bool {
         self.item == job.hash && self.plan.is_some() && self.plan == job.plan
     }
@@ -326,7 +326,7 @@ impl Pipeline {
         self.retire(job, outcome, "every task is done, and its work is in the branch".into());
     }
 
-    /// Moves an item out of the backlog, in this run or the next.
+    /// Moves an item out of the backlog, in this run or the next one.
     fn retire(&mut self, job: Job, outcome: ItemOutcome, reason: String) {
         let leaving = Leaving { outcome, reason: reason.clone(), hash: job.hash.clone() };
         self.memory(&job.item).leaving = Some(leaving);

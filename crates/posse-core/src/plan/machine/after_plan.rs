@@ -1,5 +1,5 @@
-//! Commands that look at the plan as a whole: run once, on the result, when every task is done. Without their word the plan is
-//! not verified.
+//! Commands that check the plan as a whole. They run once, on the result, when every task is done. A plan counts as
+//! verified only after they have run.
 
 use super::{Effect, PlanCheck, Run};
 use crate::engine::{Machine, RunOutcome};
@@ -11,7 +11,7 @@ use crate::plan::settings::Settings;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AfterPlan {
-    /// There are none, or they said what they had to say in an earlier run.
+    /// There are none, or an earlier run has their result.
     NotDue,
     Due,
     Asked,
@@ -28,7 +28,7 @@ impl AfterPlan {
         match (settings.after_plan, settings.skip_after_plan) {
             (false, _) => Self::NotDue,
             (true, false) => Self::Due,
-            // The operator does not want to wait for them. Another run has to ask.
+            // The operator skips them, so another run has to run them.
             (true, true) => {
                 let verdict = GateVerdict::NotRun("left out; run it again without --skip-smoke".into());
                 Self::Said(vec![PlanCheck { gate: "checks of the whole plan".into(), verdict }])
@@ -38,7 +38,7 @@ impl AfterPlan {
 }
 
 impl Run {
-    /// What the commands said about the plan as a whole, if they were run.
+    /// Returns the results of the checks of the whole plan.
     pub fn plan_checks(&self) -> &[PlanCheck] {
         match &self.after_plan {
             AfterPlan::Said(checks) => checks,
@@ -57,12 +57,12 @@ impl Run {
         succeeded && self.settings.only.is_none() && self.settings.from.is_none() && !checks_are_open
     }
 
-    /// What was said is of another state from now on.
+    /// Invalidates earlier results: the state changes from now on.
     pub(super) fn work_begins(&mut self) {
         self.after_plan = AfterPlan::when_done(&self.settings);
     }
 
-    /// Every task is done, and none has failed.
+    /// Handles a complete plan: every task is done, and none has failed.
     pub(super) fn complete(&mut self) {
         match &self.after_plan {
             AfterPlan::Asked => {}

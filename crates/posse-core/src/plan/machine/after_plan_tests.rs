@@ -11,7 +11,7 @@ use crate::plan::settings::Settings;
 
 const GATES: &str = ", gates: [{name: e2e, cmd: make e2e, when: after_plan}]";
 
-/// There is none that checks tasks, but the work is looked at in any case.
+/// Merges a task. No command checks tasks, but the work is inspected in any case.
 fn merged(table: &mut Table, task: &str) {
     if let Some(Effect::RunGates { run }) = table.wants.pop() {
         table.tell(Event::GatesEnded { run, failed: None });
@@ -105,7 +105,7 @@ fn what_they_said_before_holds_until_something_is_done() {
     assert_eq!(begun(false).wants, [Effect::CheckPlan]);
 }
 
-/// Who leaves them out has not heard them: the plan is not completed, and the next run asks.
+/// If the checks of the whole plan are skipped, the plan is not completed, and the next run runs them.
 #[test]
 fn checks_that_are_left_out_are_no_success_of_theirs() {
     let mut table = Table::new(GATES, "{id: a, name: A}", |settings| settings.skip_after_plan = true);
@@ -119,7 +119,7 @@ fn checks_that_are_left_out_are_no_success_of_theirs() {
     let settings = Settings { was_complete: table.run.has_completed_plan(), ..Settings::of(&plan) };
     let next = Run::new("p", &text, table.run.state_between_runs(&plan), settings, &BTreeMap::new()).unwrap();
     assert_eq!(Table::of(next).wants, [Effect::CheckPlan]);
-    // Where there are none, it means nothing.
+    // Without such checks the option has no effect.
     let mut table = Table::new("", "{id: a, name: A}", |settings| settings.skip_after_plan = true);
     table.done("a").ended(RunOutcome::Verified);
 }

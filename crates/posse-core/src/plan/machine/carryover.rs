@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Event, Run, Stage};
 use crate::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 
-/// What a task whose work is done still needs.
+/// The missing step of a task whose work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Left {
@@ -36,7 +36,7 @@ impl Left {
 }
 
 impl Run {
-    /// The tasks whose work is done but not merged.
+    /// Returns the tasks whose work is done but not merged.
     pub fn left(&self) -> BTreeMap<TaskId, Left> {
         let left = self.stages.iter().filter_map(|(task, stage)| match stage {
             Stage::Validation { .. } => Some((task.clone(), Left::Unjudged)),
@@ -46,7 +46,7 @@ impl Run {
         left.collect()
     }
 
-    /// The number of starts of each task, including earlier runs.
+    /// Returns the number of starts of each task, including earlier runs.
     pub fn starts(&self) -> BTreeMap<TaskId, u32> {
         self.memory
             .iter()
@@ -55,7 +55,7 @@ impl Run {
             .collect()
     }
 
-    /// Takes in what a person does after the run, for the next one.
+    /// Applies a person's action after the run, for the next run.
     pub(super) fn after_the_end(&mut self, event: Event) {
         match event {
             Event::FileBehind { shown } => self.left_in_file = shown,
@@ -71,7 +71,7 @@ impl Run {
         }
     }
 
-    /// The state of a plan after this run, for the next one.
+    /// Returns the state of a plan after this run, for the next one.
     pub fn state_between_runs(&self, plan: &Plan) -> State {
         State::between_runs(plan, |id| {
             let name = &self.plan.task(id.as_str())?.name;
@@ -79,12 +79,12 @@ impl Run {
         })
     }
 
-    /// The status of a task with which the run left the plan file. Unknown while it goes on.
+    /// Returns the status of a task that the run left in the plan file. Unknown while the run continues.
     pub fn status_left_in_file(&self, task: &TaskId) -> Option<TaskStatus> {
         self.left_in_file.get(task).copied()
     }
 
-    /// Takes over what an earlier run left. Called before the run starts.
+    /// Takes over the work of an earlier run. Called before the run starts.
     pub fn take_over(&mut self, left: &BTreeMap<TaskId, Left>) {
         for (task, left) in left {
             let stage = match left {
@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    /// Applies answers that a person gave before the run started, to tasks that the run was asked to do.
+    /// Applies answers given before the run started, to tasks that the run was asked to do.
     pub(super) fn hear_earlier_answers(&mut self) {
         let asked = self.asked();
         let unmerged = self.stages.iter().filter(|(_, stage)| **stage == Stage::Unmerged);
@@ -111,7 +111,7 @@ impl Run {
 /// The starting point of a run that follows another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resumed {
-    /// The work that it takes over.
+    /// The work to take over.
     pub left: BTreeMap<TaskId, Left>,
     /// Tasks whose work is lost. They start again at no cost.
     pub gone: Vec<TaskId>,

@@ -1,4 +1,4 @@
-//! What a run leaves behind, and how the next one goes on with it.
+//! Leftovers of a run, and their use in the next run.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::time::Wall;
 
 const VALIDATED: &str = ", validation: {enabled: true}";
 
-/// The next run of a plan, after a person has done this. `there`: the work of `a` is.
+/// Returns the next run of a plan, after a person's action. `there`: the work of `a` exists.
 fn next(last: &Table, person: Option<Event>, there: bool, only: Option<&str>) -> Table {
     let mut last = last.run.clone();
     let text = last.mirror().unwrap();
@@ -47,7 +47,7 @@ fn what_could_not_be_merged_is_merged_by_the_next_run() {
     run.merged("a").ended(RunOutcome::Verified);
 }
 
-/// A person changes statuses in the file; what they did not touch is as the run left it.
+/// A person changes statuses in the file; all others stay as the run left them.
 #[test]
 fn a_status_that_a_person_changed_counts() {
     let mut run = Table::new("", "{id: a, name: A, max_attempts: 1},\n{id: b, name: B}", |_| {});
@@ -58,18 +58,18 @@ fn a_status_that_a_person_changed_counts() {
     let retried = read(&run.run, &text.replace("status: failed", "status: pending"));
     assert_eq!(retried.get(&id("a")), Some(&Record::default()));
     assert_eq!(retried.get(&id("b")), run.run.state().get(&id("b")));
-    // What the file was left with is not of a person, even if the run knew better.
+    // Statuses that the run wrote are not a person's edit, even if the run had newer ones.
     let mut last = run.run.clone();
     last.handle(Event::FileBehind { shown: BTreeMap::from([(id("b"), TaskStatus::InProgress)]) }, Wall(1));
     let behind = read(&last, &text.replace("status: verified", "status: in_progress"));
     assert_eq!(behind.get(&id("b")), run.run.state().get(&id("b")));
-    // An answer or a retry after the end counts, whether the file shows it or not.
+    // An answer or a retry after the end counts, whether or not the file shows it.
     last.handle(Event::Retry { task: id("a") }, Wall(1));
     assert_eq!(read(&last, &text.replace("status: failed", "status: pending")).get(&id("a")), Some(&Record::default()));
     assert_eq!(read(&last, &text).get(&id("a")), Some(&Record::default()));
 }
 
-/// Who has not answered is asked again by the next run, and that one goes on with it, or the one after it.
+/// An unanswered question is asked again by the next run. That run or a later one continues the task.
 #[test]
 fn a_question_outlives_runs() {
     let again = next(&unmerged(), None, true, None);
@@ -83,12 +83,12 @@ fn a_question_outlives_runs() {
 fn who_wants_it_again_or_finds_it_gone_gets_it_again() {
     let retried = next(&unmerged(), Some(Event::Retry { task: id("a") }), true, None);
     assert_eq!((retried.sessions(), retried.run.left().len()), (vec!["a.2:-".to_owned()], 0));
-    // Though it was tried as often as it may be.
+    // Although its attempts are used up.
     let gone = next(&unmerged(), answer(), false, None);
     assert_eq!((gone.sessions(), gone.record("a").attempts), (vec!["a.2:-".to_owned()], 1));
 }
 
-/// A run that is about another task leaves it as it is.
+/// A run of another task leaves it unchanged.
 #[test]
 fn what_was_not_asked_for_waits() {
     let mut last = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |settings| settings.only = Some(id("a")));
@@ -101,7 +101,7 @@ fn what_was_not_asked_for_waits() {
     run.merged("a").ended(RunOutcome::Verified);
 }
 
-/// Stopped before the validators came, or given up by them: only they are asked again, of no cheaper model than the work had.
+/// If validators did not run or gave up, only they run again, on a model no cheaper than the worker's.
 #[test]
 fn what_was_not_judged_is_judged_by_the_next_run() {
     let meta = ", validation: {enabled: true}, model_escalation: {enabled: true, validation_model: haiku}";

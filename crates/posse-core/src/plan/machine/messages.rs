@@ -75,7 +75,7 @@ pub enum Event {
     GatesStopped {
         run: RunId,
     },
-    /// The gates could not run, for a reason that says nothing about the work: a locked index, a full disk.
+    /// The gates could not run, for a reason unrelated to the work: a locked index, a full disk.
     GatesNotRun {
         run: RunId,
         why: String,
@@ -95,12 +95,12 @@ pub enum Event {
         ours: String,
         theirs: String,
     },
-    /// The plan file could not be written when the run ended. These are the statuses in it, as far as they are known.
+    /// The plan file could not be written when the run ended. These are its statuses, as far as known.
     FileBehind {
         shown: BTreeMap<TaskId, TaskStatus>,
     },
     Stop(StopHow),
-    /// A person answers a task that asked.
+    /// A person answers a task's question.
     Answered {
         task: TaskId,
         answer: String,
@@ -127,7 +127,7 @@ pub enum Event {
 pub struct GateFailure {
     pub gate: String,
     pub message: String,
-    /// The last lines it printed.
+    /// The last lines of its output.
     pub output: String,
 }
 
@@ -150,8 +150,8 @@ pub enum MergeResult {
     },
     /// The checks fail on the merged result. Nothing was merged.
     RedTogether(GateFailure),
-    /// The user's checkout does not allow the merge now: uncommitted changes, an unfinished rebase. Nothing was merged. `why`
-    /// says what to do.
+    /// The user's checkout does not allow the merge now: uncommitted changes, an unfinished rebase. Nothing was merged.
+    /// `why` names the remedy.
     NotNow {
         why: String,
     },
@@ -195,7 +195,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The attempt that the effect is for.
+    /// Returns the attempt that the effect is for.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::MakeArea { run }
@@ -214,11 +214,11 @@ pub struct Launch {
     pub agent: String,
     pub model: Option<String>,
     pub timeout: Duration,
-    /// From 1.
+    /// The attempt number, starting at 1.
     pub attempt: u32,
-    /// How the previous attempt failed.
+    /// The failure of the previous attempt.
     pub before: Option<Failure>,
-    /// Other tasks of its group that run now.
+    /// Other running tasks of its group.
     pub siblings: Vec<TaskId>,
     /// Changes of sessions to the plan that were rejected.
     pub rejected: Vec<String>,

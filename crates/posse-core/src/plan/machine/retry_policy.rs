@@ -1,4 +1,4 @@
-//! A task that was not done is retried after a pause, suspended with a question, or failed.
+//! Decides whether a task that was not done is retried after a pause, suspended with a question, or failed.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Run {
         if let Some(denial) = denied_again(&denied_before, &failure.denials) {
             self.give_up(task, FailureKind::Denied, denial_advice(denial));
         } else if failure.kind == FailedHow::UsersWork {
-            // Another attempt would build on it, and only a person can put it right.
+            // Another attempt would build on the problem, and only a person can fix it.
             self.give_up(task, FailureKind::Config, failure.message);
         } else if attempts >= self.attempts_of(task) {
             self.give_up(task, FailureKind::AttemptsExhausted, failure.message);

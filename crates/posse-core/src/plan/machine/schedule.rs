@@ -40,7 +40,8 @@ impl Run {
         self.stages.values().all(Stage::waits)
     }
 
-    /// Checks stop, breaker, quota and budgets, in this order. Ends the run if one of them says so and nothing is in progress.
+    /// Checks stop, breaker, quota and budgets, in this order. If one of them forbids starts and nothing is in
+    /// progress, the run ends.
     fn may_not_start(&mut self) -> bool {
         let gate = self.breaker.gate(self.progress.now, &self.settings.breaker);
         let (outcome, reason) = if self.progress.stop.is_some() {
@@ -111,7 +112,7 @@ impl Run {
         true
     }
 
-    /// The tasks that this run was asked to do.
+    /// Returns the tasks that this run was asked to do.
     pub(super) fn asked(&self) -> BTreeSet<TaskId> {
         let ids = self.plan.tasks().map(|task| &task.id);
         let behind = ids.skip_while(|id| self.settings.from.as_ref().is_some_and(|from| from != *id));

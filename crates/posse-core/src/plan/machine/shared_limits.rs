@@ -14,36 +14,36 @@ use crate::plan::{TaskId, TaskStatus};
 pub struct Others {
     /// The resources that other runs hold, and their holders.
     pub taken: Vec<(String, String)>,
-    /// What all runs, including this one, have spent on shared levels: the name of the level and the sum.
+    /// The spending of all runs, including this one, on shared levels: the name of the level and the sum.
     pub spent: Vec<(String, Total)>,
     /// The usage limit that other runs wait for.
     pub hold: Option<Hold>,
 }
 
 impl Run {
-    /// Whether the run knows all of this already.
+    /// Returns whether the run knows all of this already.
     pub fn knows(&self, others: &Others) -> bool {
         self.settings.taken == others.taken
             && knows_sums(&self.settings.levels, &others.spent)
             && !others.hold.as_ref().is_some_and(|hold| self.quota.is_longer(hold, self.progress.now))
     }
 
-    /// The resources that other runs hold, and their holders.
+    /// Returns the resources that other runs hold, and their holders.
     pub fn taken_by_others(&self) -> &[(String, String)] {
         &self.settings.taken
     }
 
-    /// What a session may spend, if there is a limit.
+    /// Returns what a session may spend, if there is a limit.
     pub fn money_left(&self) -> Option<f64> {
         left(&self.settings.levels)
     }
 
-    /// The tasks in progress, which hold their resources. A suspended task holds none.
+    /// Returns the tasks in progress, which hold their resources. A suspended task holds none.
     pub fn under_way(&self) -> impl Iterator<Item = &TaskId> {
         self.stages.keys().filter(|task| self.state.status(task) != TaskStatus::Suspended)
     }
 
-    /// The tasks in progress that have their resources. The others have only requested them.
+    /// Returns the tasks in progress that have their resources. The others have only requested them.
     pub fn begun(&self) -> impl Iterator<Item = &TaskId> {
         self.under_way().filter(|task| self.stages.get(*task) != Some(&Stage::Area))
     }

@@ -1,4 +1,4 @@
-//! What a run makes of what others do.
+//! Effects of other runs on a run.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn what_another_run_holds_is_waited_for() {
     run.handle(Event::Others(taken("task 9 of other")), Wall(0));
     assert_eq!(areas(&run.handle(Event::Started, Wall(0))), [""; 0]);
     assert_eq!((run.outcome(), run.deadline()), (None, None), "it waits, and nothing wakes it but the others");
-    // Whoever asks is told who has it.
+    // The reason names the holder.
     let (plan, none) = (run.plan().clone(), Default::default());
     let limits =
         Limits { workers: 1, only: None, from: None, resting: &none, validating: &none, taken: run.taken_by_others() };
@@ -61,7 +61,7 @@ fn who_comes_too_late_begins_when_the_other_lets_go() {
     let record = run.state().get(&id("a")).unwrap();
     assert_eq!((record.status, record.attempts), (TaskStatus::Pending, 0), "it costs no attempt");
     assert!(run.knows(&taken("task 9 of other")) && !run.knows(&Others::default()));
-    // An answer that comes all the same is none.
+    // A late answer is ignored.
     assert_eq!(run.handle(Event::AreaReady { run: first }, Wall(2)), []);
     assert_eq!(areas(&run.handle(Event::Others(Others::default()), Wall(3))), ["a-2"]);
     run.handle(Event::AreaReady { run: RunId { task: id("a"), start: 2, part: Part::Work } }, Wall(4));
@@ -111,7 +111,7 @@ fn t77_what_others_spend_counts() {
     assert_eq!(run.money_left(), Some(0.5));
     let usage = Usage { cost_usd: Some(0.5), ..Usage::default() };
     run.handle(Event::SessionEnded { run: first.clone(), outcome: done(), usage }, Wall(3));
-    // What is done is merged; nothing more is begun.
+    // Finished work is merged; no new task starts.
     let result = super::MergeResult::Merged { commits: Vec::new() };
     run.handle(Event::MergeEnded { run: first, result }, Wall(4));
     let (outcome, reason) = run.outcome().unwrap();

@@ -1,6 +1,8 @@
-//! Runs of a plan in a world that goes by dice (`world`): sessions fail, ask, hit limits and edit the plan; people stop the
-//! run, answer, edit, and want things done again. The daemon dies at every entry of the journal, before and after it is
-//! durable. What was done must not be done again, nothing may be lost, and all must go on as if nobody had died.
+//! Runs of a plan in a random world (`world`). Sessions fail, ask questions, hit limits and edit the plan. People stop
+//! the run, answer, edit, and request retries. The daemon dies at every entry of the journal, before and after it is
+//! durable.
+//!
+//! No work may be repeated or lost, and the result must be the same as without crashes.
 
 mod world;
 
@@ -42,10 +44,10 @@ sections:
 
 const WORKERS: usize = 3;
 const ATTEMPTS: u32 = 3;
-/// A person begins it so often. Then they have had enough.
+/// The maximum number of runs that a person starts.
 const ROUNDS: usize = 12;
 
-/// What happens next.
+/// The next event of the simulation.
 #[derive(Clone)]
 enum Next {
     Edit(String),
@@ -64,27 +66,27 @@ struct Sim {
 #[derive(Clone)]
 struct Outside {
     world: World,
-    /// What this run began with.
+    /// The text at the start of this run.
     text: String,
     before: BTreeMap<TaskId, u32>,
     state: State,
     left: BTreeMap<TaskId, Left>,
     starts: BTreeMap<TaskId, u32>,
-    /// The journals of earlier runs, and how these ended.
+    /// The journals and outcomes of earlier runs.
     rounds: Vec<(Journal<Self>, RunOutcome)>,
     clock: i64,
-    /// What the daemon is being told.
+    /// The event being handled.
     next: Option<Next>,
-    /// What people have done.
+    /// The number of actions by people.
     acts: usize,
-    /// Answers that sessions have to hear.
+    /// Answers that sessions must receive.
     answers: BTreeMap<TaskId, String>,
-    /// Tasks that a person wants done again.
+    /// Tasks that a person has retried.
     wanted_again: BTreeSet<TaskId>,
     second_chance: bool,
     /// The tasks of the plan so far.
     tasks: BTreeSet<TaskId>,
-    /// Runs as journals of this length give them, by round: to read one back takes longer than all the rest.
+    /// Runs replayed from journals of this length, by round. Cached because a replay takes longer than all the rest.
     read_back: Rc<RefCell<BTreeMap<(usize, usize), Run>>>,
 }
 
@@ -108,7 +110,7 @@ impl simulation::World for Outside {
         })
     }
 
-    /// It is durable: nobody says it again.
+    /// Marks the event as durable: it is not sent again.
     fn durable(&mut self, event: &Event) {
         match event {
             Event::Answered { task, answer } => drop(self.answers.insert(task.clone(), answer.clone())),
@@ -177,7 +179,7 @@ impl simulation::World for Outside {
 }
 
 impl Outside {
-    /// Everything that was ever written down.
+    /// Returns everything that was ever journaled.
     fn history(&self, journal: &Journal<Self>) -> Journal<Self> {
         self.rounds.iter().flat_map(|(journal, _)| journal).chain(journal).cloned().collect()
     }
@@ -222,7 +224,7 @@ impl Sim {
         sim
     }
 
-    /// The earliest of what is on its way. Of two at the same time always the same one.
+    /// Returns the earliest pending event. Ties are broken consistently.
     fn next(&self) -> (i64, Next) {
         let deeds = self.outside.world.pending().map(|(name, deed)| {
             let name = name.clone();
@@ -237,7 +239,7 @@ impl Sim {
             .unwrap_or_else(|| panic!("nothing to do and nothing to wait for: {:?}", self.daemon.run))
     }
 
-    /// Tasks that ask, since when, and how long it takes to answer.
+    /// Returns tasks with a question, the time of the question, and the time until the answer.
     fn asking(&self) -> impl Iterator<Item = (TaskId, i64, i64)> {
         let asking = self.daemon.run.state().iter().filter(|(_, record)| record.status == TaskStatus::Suspended);
         asking.map(|(task, record)| {
@@ -250,7 +252,7 @@ impl Sim {
         })
     }
 
-    /// One thing happens, and the daemon dies of it or not. Whether there is more to come.
+    /// Handles one event, during which the daemon may die. Returns whether more events follow.
     fn step(&mut self, dies: Option<Dies>) -> bool {
         let (due, next) = self.next();
         match self.event(&next) {
@@ -266,10 +268,10 @@ impl Sim {
         dies == Some(Dies::BeforeDurable) || self.daemon.run.outcome().is_none() || self.again()
     }
 
-    /// What the machine is told; `None` if that is nothing.
+    /// Returns the event for the machine, if there is one.
     fn event(&self, next: &Next) -> Option<Event> {
         let edited = |given: &str, edit: &world::Edit| {
-            // Whoever puts two texts together does it as the one who wrote the second would have done.
+            // The merged text is what the author of the second edit would have written.
             let is_current = self.daemon.run.text().is_same_plan(given);
             let ours = if is_current { given.to_owned() } else { self.daemon.run.mirror().unwrap().to_string() };
             let theirs = edit.made_in(&ours);
@@ -310,7 +312,7 @@ impl Sim {
         assert!(!waits || run.deadline().is_some(), "it waits for ever: {run:?}");
     }
 
-    /// The run is over. Whether a person goes on with what is left.
+    /// Handles the end of a run. Returns whether a person starts another run for the rest.
     fn again(&mut self) -> bool {
         let (outcome, _) = self.daemon.run.outcome().unwrap();
         self.outside.rounds.push((std::mem::take(&mut self.daemon.journal), outcome));
@@ -345,7 +347,7 @@ impl Sim {
         self.outside.left = resume(&plan, &mut self.outside.state, Some(&last), there).unwrap().left;
         self.daemon = Daemon::new(&self.outside);
         self.happen(Event::Started, self.outside.clock + 1, None);
-        // It may be over at once.
+        // The new run may end at once.
         self.daemon.run.outcome().is_none() || self.again()
     }
 
@@ -353,7 +355,7 @@ impl Sim {
         self.outside.history(&self.daemon.journal)
     }
 
-    /// Nothing is verified but what was worked on, checked, validated and merged, all in one start of it.
+    /// Checks that every verified task was worked on, checked, validated and merged within one start.
     fn check_evidence(&self) {
         let history = self.history();
         let happened = |fits: &dyn Fn(&Event) -> bool| history.iter().any(|(event, _)| fits(event));
@@ -405,7 +407,7 @@ fn merged(event: &Event) -> Option<&RunId> {
     }
 }
 
-/// Whether a task's work is done and waits for a verdict or for its merge, if this tells.
+/// Returns whether a task's work is done and waits for a verdict or its merge, if the event decides that.
 fn work_is_there(event: &Event, task: &TaskId) -> Option<bool> {
     match event {
         Event::SessionEnded { run, outcome, .. } if run.task == *task => Some(matches!(outcome, Outcome::Done(_))),
@@ -413,7 +415,7 @@ fn work_is_there(event: &Event, task: &TaskId) -> Option<bool> {
             Some(!matches!(outcome, Outcome::Done(_)) || judgement.verdict != Verdict::Fail)
         }
         Event::GatesEnded { run, failed } if run.task == *task => Some(failed.is_none()),
-        // As if it had not been tried: nobody knows whether the work is good.
+        // The work counts as not tried, because its quality is unknown.
         Event::GatesStopped { run } if run.task == *task => Some(false),
         Event::GatesNotRun { run, .. } if run.task == *task => Some(false),
         Event::MergeEnded { run, result } if run.task == *task => Some(matches!(result, MergeResult::NotNow { .. })),
@@ -421,7 +423,7 @@ fn work_is_there(event: &Event, task: &TaskId) -> Option<bool> {
     }
 }
 
-/// A world without deaths: as it is before each step, and at its end.
+/// Returns a world without crashes: before each step, and at its end.
 fn undisturbed(seed: u64) -> (Vec<Sim>, Sim) {
     let (mut sim, mut moments) = (Sim::new(seed), Vec::new());
     loop {
@@ -434,7 +436,7 @@ fn undisturbed(seed: u64) -> (Vec<Sim>, Sim) {
     }
 }
 
-/// Small worlds in which about everything happens; `every_run_comes_to_an_end` says what.
+/// Small worlds that cover almost every event; `every_run_comes_to_an_end` lists them.
 const SEEDS: [u64; 3] = [11, 17, 22];
 
 #[test]
@@ -455,7 +457,8 @@ fn killed_at_every_write(seed: u64) {
         for dies in Dies::ALL {
             let mut sim = before.clone();
             let mut more = sim.step(Some(dies));
-            // All the way for some. For the others a few steps: the same run in the same world goes the same way.
+            // Some continue to the end. A few steps suffice for the others, because the same run in the same world is
+            // deterministic.
             let far = if at % 25 == 0 { usize::MAX } else { 4 };
             let mut steps = 0;
             while more && steps < far {
@@ -472,8 +475,7 @@ fn killed_at_every_write(seed: u64) {
     }
 }
 
-/// A daemon that is dead for a while finds that much has happened meanwhile. Then the end may be another, but what must hold
-/// holds.
+/// While a daemon is down, much can happen. The outcome may then differ, but the invariants hold.
 #[test]
 fn whatever_happens_while_nobody_looks() {
     for seed in 0..5 {
@@ -500,7 +502,7 @@ fn every_run_comes_to_an_end() {
     for outcome in ["Verified", "CompletedWithWarnings", "Failed", "Deadlocked", "Suspended", "Stopped"] {
         assert!(outcomes.contains(outcome), "no {outcome} in {outcomes:?}");
     }
-    // The journals name what happened.
+    // The journals name every event.
     let journal = |sims: &[Sim]| serde_json::to_string(&sims.iter().map(Sim::history).collect::<Vec<_>>()).unwrap();
     let (seen, dying) = (journal(&ends), journal(&SEEDS.map(|seed| undisturbed(seed).1)));
     for what in

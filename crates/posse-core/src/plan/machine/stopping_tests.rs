@@ -1,4 +1,4 @@
-//! Checks that are ended because a run is to stop.
+//! Checks that are ended because a run stops.
 
 use super::tests::{Table, done};
 use super::{Effect, Event, MergeResult};
@@ -12,7 +12,7 @@ fn t85_stop_now_ends_a_check_and_costs_nothing() {
     run.session("a", done()).tell(Event::Stop(StopHow::Now)).tell(Event::Stop(StopHow::Now));
     let [Effect::RunGates { run: gates }, Effect::EndChecks] = &run.wants[..] else { panic!("{:?}", run.wants) };
     let gates = gates.clone();
-    // After a crash it is begun again, and ended again.
+    // After a crash the check starts again, and is ended again.
     assert_eq!(run.run.outstanding(), [Effect::RunGates { run: gates.clone() }, Effect::EndChecks]);
     run.tell(Event::GatesStopped { run: gates }).ended(RunOutcome::Stopped);
     let record = run.record("a");
@@ -27,12 +27,12 @@ fn stop_now_while_the_result_is_checked() {
     run.ended(RunOutcome::Stopped);
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 0));
 
-    // What no check holds up is merged.
+    // Work that needs no check is merged.
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
     run.session("a", done()).tell(Event::Stop(StopHow::Now)).merged("a").ended(RunOutcome::Stopped);
     assert_eq!(run.record("a").status, TaskStatus::Verified);
 
-    // What validators have passed is not done again.
+    // Work that validators have passed is not repeated.
     let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
     run.session("a", done()).verdict("a", Verdict::Pass).tell(Event::Stop(StopHow::Now));
     run.merge("a", MergeResult::Stopped).ended(RunOutcome::Stopped);

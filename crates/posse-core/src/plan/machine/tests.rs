@@ -1,4 +1,4 @@
-//! Runs of small plans, event by event.
+//! Tests of runs of small plans, event by event.
 
 use std::collections::BTreeMap;
 
@@ -27,10 +27,10 @@ pub(super) fn limited(until: i64) -> Outcome {
     Outcome::Limited(Hold { until: Wall(until * 1000), reason: "usage limit".into(), known: true })
 }
 
-/// A run, and what it wants done, by hand.
+/// A run and its outstanding effects, driven by hand.
 pub(super) struct Table {
     pub(super) run: Run,
-    /// Seconds.
+    /// The time in seconds.
     pub(super) now: i64,
     pub(super) wants: Vec<Effect>,
     pub(super) told: Vec<Notice>,
@@ -46,7 +46,7 @@ impl Table {
         Self::of(Run::new("p", &text, State::recorded(&plan), settings, &BTreeMap::new()).unwrap())
     }
 
-    /// Begins this run.
+    /// Starts this run.
     pub(super) fn of(run: Run) -> Self {
         let mut table = Self { run, now: 0, wants: Vec::new(), told: Vec::new(), finished: None };
         table.tell(Event::Started);
@@ -69,7 +69,7 @@ impl Table {
                         "the file says the same"
                     );
                 }
-                // Areas never fail here; the next thing is what counts.
+                // Work trees never fail here; only the next effect matters.
                 Effect::MakeArea { run } => {
                     self.tell(Event::AreaReady { run });
                 }
@@ -79,7 +79,7 @@ impl Table {
         self
     }
 
-    /// Sessions that were asked for, as `task.start:model`, or `task.start/validator`.
+    /// Returns the requested sessions, as `task.start:model` or `task.start/validator`.
     pub(super) fn sessions(&self) -> Vec<String> {
         let shown = self.wants.iter().filter_map(|effect| match effect {
             Effect::StartSession { run, launch } => Some(match run.part {
@@ -91,7 +91,7 @@ impl Table {
         shown.collect()
     }
 
-    /// The gates of the task that wants its checks have run.
+    /// Answers the gates of the task that requested them.
     pub(super) fn gates(&mut self, answer: impl FnOnce(RunId) -> Event) -> &mut Self {
         let Some(Effect::RunGates { run }) = self.wants.pop() else { panic!("no gates") };
         self.tell(answer(run))
@@ -140,12 +140,12 @@ impl Table {
         self.merge(task, MergeResult::Merged { commits: vec!["c".into()] })
     }
 
-    /// The session of a task does its work, and that is merged.
+    /// Completes and merges a task.
     pub(super) fn done(&mut self, task: &str) -> &mut Self {
         self.session(task, done()).merged(task)
     }
 
-    /// Lets the time pass until it wants to be woken. How many seconds that was.
+    /// Waits for the next timer. Returns the number of seconds.
     pub(super) fn wait(&mut self) -> i64 {
         let deadline = self.run.deadline().expect("something to wait for").0 / 1000;
         let passed = deadline - self.now;
@@ -236,7 +236,7 @@ fn t35_t56_validation() {
     run.verdict("a", Verdict::Pass);
     assert_eq!(run.sessions(), ["a.1/w"]);
     run.verdict("a", Verdict::Fail);
-    // Back to the agent, after a pause; b goes on meanwhile.
+    // Back to the agent, after a pause; b continues meanwhile.
     assert_eq!((run.record("a").status, run.record("a").validation_attempts), (TaskStatus::Pending, 1));
     assert_eq!(run.sessions(), ["b.1:-"]);
     run.session("b", Outcome::Suspended { question: "Which?".into(), context: None });
@@ -258,7 +258,7 @@ fn t55_a_validator_that_gives_no_verdict() {
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Suspended, 1));
     run.ended(RunOutcome::Suspended);
 
-    // One that asks instead is heard.
+    // A validator's question is passed on.
     let mut run = Table::new(", validation: {enabled: true}", "{id: a, name: A}", |_| {});
     run.session("a", done());
     for _ in 0..3 {
@@ -269,7 +269,7 @@ fn t55_a_validator_that_gives_no_verdict() {
     assert_eq!(question, asked);
 }
 
-/// What warnings mean, the verdicts, and what becomes of the task: its status and the number of failed validations.
+/// The policy for warnings, the verdicts, and the task's status and number of failed validations.
 #[test]
 fn what_follows_from_a_verdict() {
     use Verdict::{Error, Fail, Pass, Warn};
@@ -363,7 +363,7 @@ fn t73_the_money_is_spent() {
         Table::new("", "{id: a, name: A},\n{id: b, name: B},\n{id: c, name: C}", |s| s.levels = vec![level.clone()]);
     run.done("a").done("b").ended(RunOutcome::BudgetExhausted);
     assert_eq!(run.finished.as_ref().unwrap().1, "plan: 2.00 USD of 2.00 USD are spent");
-    // Enough for exactly what there is to do is enough.
+    // A budget that exactly suffices is enough.
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |s| s.levels = vec![level]);
     run.done("a").done("b").ended(RunOutcome::Verified);
 }
@@ -375,7 +375,7 @@ fn a_part_of_a_plan() {
     for task in ["b", "c"] {
         run.done(task);
     }
-    // The plan is not complete, and says so.
+    // The run reports that the plan is not complete.
     run.ended(RunOutcome::Failed);
     let mut run = Table::new("", tasks, |s| s.only = Some(id("b")));
     run.done("b").ended(RunOutcome::Verified);
@@ -406,7 +406,7 @@ fn what_cannot_be_merged_now_is_merged_when_a_person_says_so() {
     run.tell(Event::Answered { task: id("a"), answer: "done".into() }).merged("a");
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Verified, 1));
     assert_eq!(run.sessions(), ["b.1:-"], "the work is not done again");
-    // Unless that is what the person wants.
+    // Unless the person requests it.
     again.tell(Event::Retry { task: id("a") });
     assert_eq!((again.record("a").status, again.run.left().len()), (TaskStatus::Pending, 0));
 }
@@ -442,8 +442,7 @@ fn t85_stop_now_costs_nothing() {
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 0));
 }
 
-/// Neither a session that is lost nor checks that cannot be run say anything about the work: no attempt is spent, and the task is
-/// not tried for ever.
+/// Lost sessions and checks that cannot run cost no attempt, and the retries are bounded.
 #[test]
 fn t86_a_session_that_is_lost_again_and_again() {
     for has_gates in [false, true] {
@@ -516,7 +515,7 @@ fn what_an_earlier_run_left_behind() {
     assert_eq!(run.sessions(), ["a.5:-"]);
 }
 
-/// Refunded attempts are no failures: twice out of quota, and still the model it began with.
+/// Refunded attempts are not failures: after two exhausted quotas the model stays the same.
 #[test]
 fn t59_limits_do_not_escalate() {
     let meta = ", model_escalation: {enabled: true, escalate_after: 1}";
@@ -528,7 +527,7 @@ fn t59_limits_do_not_escalate() {
         run.wait();
     }
     assert_eq!(run.sessions(), ["a.3:sonnet"]);
-    // A failure does.
+    // A failure raises the model.
     run.session("a", Outcome::Failed(failed(FailedHow::Timeout)));
     run.wait();
     assert_eq!(run.sessions(), ["a.4:opus"]);

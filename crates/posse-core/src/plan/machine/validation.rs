@@ -1,4 +1,4 @@
-//! What validators say of a task's work, and what follows for the task.
+//! The verdicts of validators, and their consequences for the task.
 
 use super::{Run, RunId, Stage};
 use crate::engine::notice::NoticeKind;
@@ -8,7 +8,7 @@ use crate::plan::outcome::{FailedHow, Failure, Outcome};
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::plan::{FailureKind, TaskId};
 
-/// How often a validator that gave no verdict is asked again.
+/// The number of retries for a validator that gave no verdict.
 const VALIDATOR_RETRIES: u32 = 2;
 
 impl Run {
@@ -43,7 +43,7 @@ impl Run {
             }
             (Verdict::Error, _) if errors < VALIDATOR_RETRIES => self.stage(task, again(errors + 1)),
             (Verdict::Error, _) => {
-                // The work is there and its attempt counts. Only the verdict is missing.
+                // The work exists and its attempt counts. Only the verdict is missing.
                 self.stage(task, again(0));
                 let (tries, why) = (errors + 1, findings.join("; "));
                 let question =
@@ -53,7 +53,7 @@ impl Run {
         }
     }
 
-    /// The work has passed this validator: the next one is asked, or it is merged. `warnings` are kept.
+    /// Continues after a validator's PASS: with the next validator or the merge. `warnings` are kept.
     fn next_validator(&mut self, task: &TaskId, validator: usize, warnings: Vec<String>) {
         let record = self.state.of(task);
         if validator == 0 {

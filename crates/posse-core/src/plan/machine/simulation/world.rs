@@ -1,6 +1,5 @@
-//! What is outside of the process and survives it: sessions, git, the plan's file, and the people who look at it. All of it
-//! goes by dice that depend on the seed and on what is asked for, never on when or how often: so a world in which the daemon
-//! dies is the same world.
+//! The world outside the process, which survives a crash: sessions, git, the plan's file, and people. Random results
+//! depend on the seed and the request, never on time or count. Crashes therefore leave the world unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,30 +15,30 @@ use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::time::Wall;
 
-/// Something that was begun, and what will come of it.
+/// An effect in progress, and its result.
 #[derive(Clone, Debug)]
 pub(super) struct Deed {
     pub(super) event: Event,
-    /// When that is known. Milliseconds.
+    /// The time of the result, in milliseconds.
     pub(super) due: i64,
-    /// It is in the journal.
+    /// The result is in the journal.
     pub(super) told: bool,
-    /// What the session makes of the plan it was given, told before its end.
+    /// The session's edit of its plan, sent before its end.
     pub(super) edit: Option<(String, Edit)>,
 }
 
-/// What somebody does to the text of a plan.
+/// An edit of the text of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Edit {
-    /// A new task, by this name.
+    /// Adds a task with this name.
     Adds(String),
-    /// Says that `f` is done.
+    /// Reports `f` as done.
     Vouches,
-    /// Gives itself more attempts.
+    /// Raises its own number of attempts.
     Spends,
-    /// Says that `f` is not needed.
+    /// Skips `f`.
     Skips,
-    /// No plan any more.
+    /// Makes the plan invalid.
     Spoils,
 }
 
@@ -56,27 +55,27 @@ impl Edit {
     }
 }
 
-/// What a person does of their own accord.
+/// An unprompted action of a person.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
     Stop(StopHow),
     Edit(Edit),
-    /// Wants this done again, whatever has become of it.
+    /// Retries this task in any state.
     Retry(TaskId),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct World {
     seed: u64,
-    /// In the order they were begun; the last of a name is the one that counts.
+    /// In order of their start. The last one of a name counts.
     pub(super) deeds: BTreeMap<String, Vec<Deed>>,
-    /// What people will do, and when.
+    /// The future actions of people, and their times.
     pub(super) acts: Vec<(i64, Act)>,
     /// The run of the plan in which checks were ended.
     no_more_checks: Option<usize>,
 }
 
-/// What is said instead when a check is ended.
+/// Returns the result that replaces this one when a check is ended.
 fn stopped(event: &Event) -> Option<Event> {
     match event {
         Event::GatesEnded { run, .. } | Event::GatesNotRun { run, .. } => {
@@ -116,7 +115,7 @@ impl World {
         hasher.finish() % sides
     }
 
-    /// How long a person takes to answer. Some go home first.
+    /// Returns the time that a person takes to answer. Some go home first.
     pub(super) fn patience(&self, task: &TaskId, asked: &str) -> i64 {
         match self.dice(&format!("patience {task} {asked}"), 3) {
             0 => i64::MAX,
@@ -124,7 +123,8 @@ impl World {
         }
     }
 
-    /// Does it, or finds that it was done. `round` is the run of the plan, `given` the plan as a session gets it.
+    /// Carries out an effect, or finds that it was carried out. `round` is the run of the plan, `given` the session's
+    /// copy of the plan.
     pub(super) fn perform(&mut self, effect: &Effect, round: usize, now: i64, given: impl Fn() -> String) {
         let name = match effect {
             Effect::MakeArea { run } => format!("{round} area {run}"),
@@ -141,7 +141,7 @@ impl World {
             if !last.told {
                 return;
             }
-            // Only what could not be merged for want of a person is asked for once more, and what is there as a whole.
+            // Only merges that wait for a person, and checks of the whole plan, are requested again.
             let again = matches!(
                 &last.event,
                 Event::MergeEnded { result: MergeResult::NotNow { .. }, .. } | Event::PlanChecked { .. }
@@ -161,7 +161,7 @@ impl World {
         self.deeds.entry(name).or_default().push(deed);
     }
 
-    /// A session that is ended says so, if it has not said anything else before.
+    /// Interrupts a session, unless it has ended already.
     fn interrupt(&mut self, name: &str, now: i64) {
         let Some(deed) = self.deeds.get_mut(name).and_then(|deeds| deeds.last_mut()) else { return };
         if deed.told || deed.due <= now {
@@ -174,9 +174,9 @@ impl World {
         }
     }
 
-    /// Checks that run are ended, and say so; others are not begun.
+    /// Ends running checks, and prevents new ones.
     fn end_checks(&mut self, round: usize, now: i64) {
-        // Told once more after a crash, it changes nothing.
+        // A repetition after a crash changes nothing.
         if self.no_more_checks.replace(round) == Some(round) {
             return;
         }
@@ -254,13 +254,13 @@ impl World {
         }
     }
 
-    /// What is begun and not told, the earliest first.
+    /// Returns unreported effects, the earliest first.
     pub(super) fn pending(&self) -> impl Iterator<Item = (&String, &Deed)> {
         let last = self.deeds.iter().filter_map(|(name, deeds)| Some((name, deeds.last()?)));
         last.filter(|(_, deed)| !deed.told)
     }
 
-    /// The names of all that was done.
+    /// Returns the names of all effects.
     pub(super) fn names(&self) -> BTreeSet<(&String, usize)> {
         self.deeds.iter().map(|(name, deeds)| (name, deeds.len())).collect()
     }
