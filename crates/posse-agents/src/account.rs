@@ -1,17 +1,16 @@
-//! Whether there is a sign of an account with an agent. What is in a credential is nobody's business here: only whether
-//! a file is there, or a variable set.
+//! Detects an account with an agent. Credentials are never read; only the existence of a file or a variable is checked.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Where an agent keeps who is signed in, as written.
+/// The places where an agent stores its account, as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// A file it has when somebody is signed in: `{NAME}` stands for a variable. Of several the first that can be filled in
-    /// counts.
+    /// A file that exists if the user is signed in: `{NAME}` stands for a variable. Of several the first that can be
+    /// filled in counts.
     #[serde(default)]
     pub files: Vec<String>,
     #[serde(default)]
@@ -19,7 +18,7 @@ pub struct Account {
     pub sign_in: String,
 }
 
-/// What speaks for an account. Whether it is still good for anything only the agent can say.
+/// The evidence of an account. Only the agent knows whether the account is still valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sign {
     File(PathBuf),
@@ -27,7 +26,7 @@ pub enum Sign {
 }
 
 impl Account {
-    /// The first sign there is. `variable` gives those of the environment, `is_there` says whether there is such a file.
+    /// Returns the first evidence found. `variable` returns environment variables, `is_there` checks for a file.
     pub fn sign(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -43,7 +42,7 @@ impl Account {
     }
 }
 
-/// Fills in a path: `{NAME}` stands for what `variable` gives for the name. `None` if it gives nothing for one of them.
+/// Fills in a path: `{NAME}` is replaced by the result of `variable`. Returns `None` if a value is missing.
 pub fn fill(pattern: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let mut filled = OsString::new();
     let mut rest = pattern;
@@ -73,7 +72,7 @@ mod tests {
         for (variables, files, expected) in [
             (&[("HOME", "/h")][..], &["/h/.tool/auth"][..], file("/h/.tool/auth")),
             (&[("HOME", "/h"), ("TOOL_HOME", "/t")], &["/t/auth", "/h/.tool/auth"], file("/t/auth")),
-            // Who has another home is not signed in by what lies in the usual one.
+            // Credentials in the default home do not sign in a user with another home.
             (&[("HOME", "/h"), ("TOOL_HOME", "/t")], &["/h/.tool/auth"], None),
             (&[("HOME", "/h"), ("TOOL_HOME", "")], &["/h/.tool/auth"], file("/h/.tool/auth")),
             (&[("HOME", "/h"), ("TOOL_KEY", "k")], &[], key.clone()),

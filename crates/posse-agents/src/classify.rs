@@ -1,4 +1,4 @@
-//! Decisions that do not fit into rules: small pure functions over rows. Their patterns stay in the manifest.
+//! Decisions that rules cannot express: small pure functions over rows. Their patterns stay in the manifest.
 
 mod bracket_prompt;
 mod codex;

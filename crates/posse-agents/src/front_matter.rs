@@ -4,13 +4,13 @@ use posse_core::file_problem::{FileProblem, TextSpan};
 use posse_core::plan::yaml;
 use serde::de::DeserializeOwned;
 
-/// Why the fields of a file cannot be used, and where.
+/// The reason the fields of a file cannot be used, and the location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadFrontMatter(pub Box<FileProblem>);
 
 impl BadFrontMatter {
-    /// A problem at the start of this line, counted from 1.
+    /// Returns a problem at the start of this line, counted from 1.
     pub(crate) fn at_line(text: &str, line: usize, message: impl Into<String>) -> Self {
         let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         let end = text[start..].find(['\r', '\n']).map_or(text.len(), |length| start + length);

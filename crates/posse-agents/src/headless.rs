@@ -1,12 +1,12 @@
-//! Agents without a terminal: `claude -p`, `codex exec`. What they may do, how they are called, and what their streams say.
+//! Agents without a terminal (`claude -p`, `codex exec`): permissions, command lines and streams.
 //!
-//! Two questions are answered before anything is started, and they are separate ones: which tools there are, and what
-//! happens when the use of one needs an approval. Nobody can answer a prompt here, stdin is a file that ends, so a session
-//! whose second question is open does nothing at all. Everything headless gets its flags from
-//! [`build_permission_flags`]; [`check_flags`] looks at the finished command line once more before each start.
+//! Two separate questions are decided before a start: which tools exist, and what happens if a tool needs an approval.
+//! No person can answer a prompt here and stdin is a file that ends, so a session with an open second question does
+//! nothing. [`build_permission_flags`] creates all headless flags; [`check_flags`] checks the finished command line
+//! before each start.
 //!
-//! Pure: nothing is started or read here. What a session is allowed by these flags is a guard rail and not a jail: a program
-//! that may be run may do what it likes, unless the tool has a sandbox of its own (Codex) or is put into one.
+//! Pure: nothing is started or read here. The flags are a guard rail and not a jail: a permitted program is not
+//! restricted, unless the tool has a sandbox of its own (Codex) or is put into one.
 
 pub mod agent_file;
 pub mod check;
@@ -34,10 +34,10 @@ pub use permission::{Granted, PermissionProfile, Policy};
 pub use reader::Reader;
 pub use texts::HeadlessRules;
 
-/// Whose sessions carry out plans that nobody said anything about.
+/// The default provider of plan sessions.
 pub const DEFAULT_PROVIDER: &str = "claude_code";
 
-/// In whose words permissions are said and streams are read. A manifest names one (`[headless] dialect`).
+/// The format of permissions and streams. A manifest names it (`[headless] dialect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
@@ -48,7 +48,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Whether sessions say what they cost. What is not said cannot be limited.
+    /// Returns whether sessions report their costs. Unreported costs cannot be limited.
     pub fn tells_costs(self) -> bool {
         self == Dialect::Claude
     }

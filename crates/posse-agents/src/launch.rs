@@ -1,5 +1,5 @@
-//! How an agent is started: its program, its flags for what was asked, and what it finds in its environment. Pure: the
-//! result is a command and variables; someone else runs it. There is no shell in between, so nothing is quoted.
+//! Builds the command of an agent: program, flags and environment. Pure: the result is a command and variables, which
+//! the caller runs. No shell is involved, so nothing is quoted.
 
 use std::collections::BTreeMap;
 
@@ -31,9 +31,9 @@ pub struct Additions {
     pub environment: BTreeMap<String, String>,
 }
 
-/// How it is started, as written. In arguments and values stand `{model}`, `{profile}` (its text), `{profile_quoted}`, `{profile_name}`,
-/// `{mcp}` and `{hooks}` (JSON), `{hook_command}`, `{hook_files}`, `{directory}` and `{directory_quoted}`, and `{events}`: the file for what
-/// `signals.events` reads.
+/// The launch settings, as written. Arguments and values may contain `{model}`, `{profile}` (its text),
+/// `{profile_quoted}`, `{profile_name}`, `{mcp}` and `{hooks}` (JSON), `{hook_command}`, `{hook_files}`, `{directory}`
+/// and `{directory_quoted}`, and `{events}`: the file that `signals.events` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
@@ -51,12 +51,12 @@ pub struct Launch {
     #[serde(default)]
     pub profile_needed: bool,
     pub mcp: Option<Additions>,
-    /// When the operator has confirmed that the directory is trusted.
+    /// Additions if the operator has confirmed that the directory is trusted.
     pub trusted: Option<Additions>,
     pub hooks: Option<Hooks>,
 }
 
-/// From this version on. A version that nobody knows counts as the newest.
+/// Additions from this version on. An unknown version counts as the newest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Since {
@@ -64,16 +64,16 @@ pub struct Since {
     pub add: Additions,
 }
 
-/// The tool's own hooks, told per run.
+/// The tool's own hooks, configured per run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hooks {
-    /// What `{hooks}` has our command run at.
+    /// The events at which `{hooks}` runs posse's command.
     pub events: Vec<String>,
     pub arguments: Vec<String>,
-    /// Variables that tell it of the hooks. One that the user has set is left alone, and so there are no hooks.
+    /// Variables that configure the hooks. If the user has set one, it is left alone and there are no hooks.
     pub environment: BTreeMap<String, String>,
-    /// Files that it reads or runs, by their names. They lie in `{hook_files}`.
+    /// Files that the agent reads or runs, by name. They are in `{hook_files}`.
     pub files: BTreeMap<String, String>,
 }
 
@@ -86,11 +86,11 @@ pub struct LaunchRequest<'a> {
     pub mcp: Option<&'a str>,
     pub directory: &'a str,
     pub trusted: bool,
-    /// The command that reports the tool's hooks to us.
+    /// The command that reports the tool's hooks to posse.
     pub hook_command: Option<&'a str>,
-    /// Where the files of its hooks lie. Without them it gets no hooks, if it needs any.
+    /// The directory of the hook files. An agent that needs hook files gets no hooks without it.
     pub hook_files: Option<&'a str>,
-    /// The file into which it may write what it does.
+    /// The file in which the agent may record its events.
     pub events: Option<&'a str>,
     pub more: &'a [String],
 }
@@ -118,14 +118,14 @@ pub enum LaunchError {
 }
 
 impl Launch {
-    /// Whether a profile is only a name to it: the text is the tool's own.
+    /// Returns whether a profile is only a name for this agent: the text is the tool's own.
     pub fn knows_profiles(&self) -> bool {
         let texts = self.profile.iter().flat_map(|profile| &profile.arguments);
         self.profile.is_some()
             && !texts.clone().any(|text| text.contains("{profile}") || text.contains("{profile_quoted}"))
     }
 
-    /// The command for a wish. `name` is what the agent is called in errors.
+    /// Builds the command for a request. `name` is the agent's name in errors.
     pub fn plan(&self, name: &str, wish: &LaunchRequest<'_>) -> Result<LaunchPlan, LaunchError> {
         let mode = self.modes.get(&wish.mode).ok_or_else(|| LaunchError::Mode(name.into(), wish.mode))?;
         if self.profile_needed && wish.profile.is_none() {
@@ -160,7 +160,7 @@ impl Launch {
         if let Some(hooks) = hooks {
             command.extend(hooks.arguments.iter().map(|argument| fill(argument)));
             for (name, value) in &hooks.environment {
-                // What is ours is not the user's, and may be left from a posse around this one.
+                // posse's own variables are not the user's, and may come from an outer posse.
                 let ours = name.starts_with("POSSE_");
                 let to = if ours { &mut environment } else { &mut unless_set };
                 to.insert(name.clone(), fill(value));
@@ -192,12 +192,12 @@ fn value(name: &str, wish: &LaunchRequest<'_>, hooks: Option<&Hooks>) -> Option<
     })
 }
 
-/// A string in double quotes, as TOML and JSON have it. TOML allows no raw DEL.
+/// Quotes a string as in TOML and JSON. TOML allows no raw DEL.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// Settings that make the tool run our command at each of these events.
+/// Returns settings that make the tool run posse's command at each of these events.
 fn hook_settings(events: &[String], command: &str) -> String {
     let hook = json!([{ "hooks": [{ "type": "command", "command": command, "timeout": 5 }] }]);
     let hooks: Map<String, Value> = events.iter().map(|event| (event.clone(), hook.clone())).collect();

@@ -1,5 +1,5 @@
-//! All we know about third-party agents. An agent is a manifest, a data file; code is here only where a decision does
-//! not fit into rules.
+//! Everything specific to third-party agents. An agent is a manifest, a data file; code is here only for decisions that
+//! rules cannot express.
 
 pub mod account;
 pub mod classify;

@@ -1,4 +1,4 @@
-//! What is written in a manifest, and how it is loaded.
+//! The contents of a manifest, and its loading.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use crate::version::Version;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The word that stands for it in commands and in the API.
+    /// The agent's id in commands and in the API.
     pub id: String,
     pub name: String,
-    /// The versions it was written for and is tested with. Others are started all the same.
+    /// The versions that the manifest was written for and is tested with. Other versions are started as well.
     #[serde(default)]
     pub versions: Vec<Version>,
-    /// How it is started. Without this its screen can be read, and nothing more.
+    /// The launch settings. Without them only the agent's screen can be read.
     pub launch: Option<Launch>,
     pub start: Option<Start>,
-    /// What speaks for an account with it. Without this nobody can say.
+    /// The evidence of an account. Without it the account state is unknown.
     pub account: Option<Account>,
-    /// How it is heard without a terminal. Without this it cannot carry out plans.
+    /// The rules for headless sessions. Without them the agent cannot execute plans.
     pub headless: Option<Arc<HeadlessRules>>,
-    /// What is said to it so that it leaves.
+    /// The input that makes the agent exit.
     pub exit: Option<String>,
     #[serde(default)]
     pub submit: Submit,
@@ -38,8 +38,8 @@ pub struct Manifest {
     pub answer: DialogKeys,
     #[serde(default)]
     pub signals: SignalRules,
-    /// The file in which it writes down what it does: `{pid}`, and `{NAME}` for a variable of its environment. Of several the
-    /// first that can be filled in counts.
+    /// The file in which the agent records its events: `{pid}`, and `{NAME}` for a variable of its environment. Of
+    /// several the first that can be filled in counts.
     #[serde(default)]
     pub session_file: Vec<String>,
     pub screen: Rules,
@@ -66,12 +66,12 @@ impl Manifest {
     }
 }
 
-/// Stands in named patterns and in examples for the name of the profile a terminal was started with.
+/// The placeholder for the terminal's profile name, in named patterns and in examples.
 const PROFILE: &str = "{profile}";
 const ANY_PROFILE: &str = r"[^\[\]]+";
 
 impl Provider {
-    /// Whether it writes down what it does, into a file of ours, in a way we can read.
+    /// Returns whether the agent records its events in a file of posse's, in a known format.
     pub fn writes_events(&self) -> bool {
         !self.manifest.signals.events.is_empty()
     }
@@ -86,7 +86,7 @@ impl Provider {
         Ok(Self { manifest, detector })
     }
 
-    /// What reads the screens of one terminal. Some agents show the profile in their prompt; to all others it is the
+    /// Returns the detector for one terminal. Some agents show the profile in their prompt; for all others it is the
     /// same for every terminal.
     pub fn for_profile(&self, profile: Option<&str>) -> Result<Arc<Detector>, BadManifest> {
         let shows_profile = self.manifest.screen.patterns.values().flatten().any(|pattern| pattern.contains(PROFILE));

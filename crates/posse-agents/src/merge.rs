@@ -1,5 +1,5 @@
-//! A user's manifest laid over ours: table by table, rule by rule. What has an `id` replaces what has the same one, and
-//! is tried before ours if there is none.
+//! Merges a user's manifest over the built-in one: table by table, rule by rule. An entry with an `id` replaces the one
+//! with the same id; a new one is tried before the built-in ones.
 
 use toml::{Table, Value};
 

@@ -1,4 +1,4 @@
-//! Profiles: roles, written as Markdown with a few fields on top. The text is what the agent is told about itself.
+//! Profiles: roles, written as Markdown with a few fields on top. The text is the agent's role prompt.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct Profile {
     pub text: String,
 }
 
-/// The profiles that are part of this program, as written: the five roles of the loop.
+/// The built-in profiles, as written: the five roles of the loop.
 pub const BUILT_IN_PROFILES: &[(&str, &str)] = &[
     ("system_analyst", include_str!("../profiles/system_analyst.md")),
     ("peer_system_analyst", include_str!("../profiles/peer_system_analyst.md")),
@@ -26,7 +26,7 @@ pub const BUILT_IN_PROFILES: &[(&str, &str)] = &[
 ];
 
 impl Profile {
-    /// A role that somebody else knows by its name.
+    /// Creates a role whose text the agent itself has.
     pub fn named(name: &str) -> Self {
         Self { name: name.into(), description: String::new(), model: None, mcp_servers: None, text: String::new() }
     }
@@ -39,7 +39,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The servers as the tools want them, each told which terminal it works for.
+    /// Returns the servers in the tools' format, each with the terminal that it works for.
     pub fn mcp_config(&self, terminal: &str) -> Option<String> {
         let mut servers = self.mcp_servers.clone()?;
         for server in servers.as_object_mut()?.values_mut() {

@@ -1,5 +1,5 @@
-//! Dialogs of the start, and which of them we answer. Nothing is answered that the operator has not confirmed, and a
-//! dialog we do not know is never answered at all.
+//! Startup dialogs, and the ones posse answers. posse answers only what the operator has confirmed, and never an
+//! unknown dialog.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub enum If {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartAnswer {
-    /// The beginning of the label to choose. The dialog is known by having it.
+    /// The beginning of the label to choose. It also identifies the dialog.
     pub choose: String,
     #[serde(rename = "if")]
     pub condition: If,
@@ -28,10 +28,10 @@ pub struct StartAnswer {
 #[serde(deny_unknown_fields)]
 pub struct Start {
     pub timeout_ms: u64,
-    /// A variable that says so instead, in seconds. What is no number is ignored.
+    /// A variable that overrides the timeout, in seconds. An invalid number is ignored.
     pub timeout_variable: Option<String>,
-    /// Variables that say which home it has, for those that make databases there when they first start: beside another
-    /// one that does the same, it fails. So the first start in a home is alone.
+    /// Variables that name the agent's home, for agents that create databases at their first start. Two first starts at
+    /// once would fail, so the first start in a home runs alone.
     #[serde(default)]
     pub first_alone: Vec<String>,
     #[serde(default, rename = "answer")]
@@ -50,7 +50,7 @@ impl Start {
         said.map_or(Duration::from_millis(self.timeout_ms), Duration::from_secs)
     }
 
-    /// The option of this dialog to choose, if it is to be answered.
+    /// Returns the option of this dialog to choose, if it is to be answered.
     pub fn answer(&self, dialog: &Dialog, confirmed: Confirmed) -> Option<usize> {
         self.answers.iter().find_map(|answer| {
             let allowed = match answer.condition {

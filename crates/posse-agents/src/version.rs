@@ -1,4 +1,4 @@
-//! Versions of agents, as far as they matter to us: numbers, compared from the left.
+//! Versions of agents: numbers, compared from the left.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub struct Version(Vec<u64>);
 pub struct BadVersion(String);
 
 impl Version {
-    /// The first version in what a program says when it is asked: `codex-cli 0.166.0`, `2.1.325 (Claude Code)`.
+    /// Parses the first version in a program's output: `codex-cli 0.166.0`, `2.1.325 (Claude Code)`.
     pub fn said(text: &str) -> Option<Self> {
         text.split(|c: char| !(c.is_ascii_digit() || c == '.')).find_map(|word| word.trim_matches('.').parse().ok())
     }

@@ -1,7 +1,7 @@
-//! What is written down of every answer to a dialog: once before the first key, once when it is known what became of it.
+//! The record of every answer to a dialog: one entry before the first key, one when the result is known.
 //!
-//! The values, and in `chain` how entries hang together so that none can be changed, dropped or moved unnoticed. Who
-//! writes them, and where, is for the shell.
+//! This module has the values. `chain` links the entries, so that a changed, dropped or moved entry is detected. The
+//! shell writes and stores them.
 
 pub mod anchor;
 mod chain;
@@ -19,12 +19,12 @@ use crate::secrets::{mask_json, masked};
 use crate::time::Wall;
 use crate::words;
 
-/// How much of the screen's end goes with an entry.
+/// Number of screen rows stored with an entry.
 pub const TAIL_LINES: usize = 5;
-/// The longest reason of a refusal that is kept, in bytes.
+/// Maximum size of a stored refusal reason, in bytes.
 const REASON_TEXT: usize = 4 << 10;
 
-/// The last rows of a screen that say something.
+/// Returns the last rows of a screen that are not blank.
 pub fn tail(rows: &[String]) -> Vec<String> {
     let said = rows.iter().rev().filter(|row| !row.trim().is_empty()).take(TAIL_LINES);
     let mut tail: Vec<String> = said.cloned().collect();
@@ -76,7 +76,7 @@ impl Who {
         Self { by: By::Startup, ..Self::person() }
     }
 
-    /// Who answers, in words. `name` says what people call a terminal.
+    /// Describes the answering party. `name` returns the display name of a terminal.
     pub fn words(&self, name: impl Fn(&TerminalId) -> String) -> String {
         match (self.by, &self.from, &self.role) {
             (By::Terminal, Some(from), _) => format!("a process in terminal {}", name(from)),
@@ -129,19 +129,19 @@ impl Answering {
             Wish::Option(at) => (format!("option {}", at + 1), Some(at)),
         };
         let chosen = dialog.zip(at).and_then(|(dialog, at)| dialog.options.get(at)).map(|option| option.label.clone());
-        // Rows that show what is asked say more than the last rows of the screen, which are options.
+        // The question's own rows are more useful than the last rows of the screen, which are options.
         let snippet = dialog.map(Dialog::snippet).filter(|snippet| !snippet.is_empty());
         let tail = snippet.unwrap_or(tail).iter().map(|row| masked(row).into_owned()).collect();
         Self { wish: word, chosen, reason: None, dialog: dialog.and_then(without_secrets), tail, keys }
     }
 
-    /// Text of a person as it is kept: bounded, without what looks like a secret.
+    /// Returns a person's text for storage: bounded, with likely secrets masked.
     pub fn readable(text: &str) -> String {
         masked(text.get(..text.floor_char_boundary(REASON_TEXT)).unwrap_or_default()).into_owned()
     }
 }
 
-/// The dialog without what looks like a secret.
+/// Returns the dialog with likely secrets masked.
 fn without_secrets(dialog: &Dialog) -> Option<Dialog> {
     let mut value = serde_json::to_value(dialog).ok()?;
     mask_json(&mut value);
@@ -162,7 +162,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// posse was cut off between the two entries.
+    /// Creates the entry for an answer during which posse was interrupted.
     pub fn cut_off(of: i64) -> Self {
         let text = "unknown: posse was cut off before it saw what became of it".to_owned();
         Self { of, end: End::Uncertain, text, typed: None }
@@ -189,12 +189,12 @@ pub enum Step {
     Outcome(Ended),
 }
 
-/// An entry that has no number yet.
+/// An entry without a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     pub at: Wall,
     pub terminal: TerminalId,
-    /// The name of the terminal: it is known here after the terminal is gone.
+    /// The name of the terminal, kept because the terminal may be gone later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(flatten)]
@@ -210,7 +210,7 @@ pub struct Entry {
     pub note: Note,
 }
 
-/// For the log: who, where, which one of how many, and what stood on the screen.
+/// Formats the entry for the log: party, terminal, count and limit, and the screen's text.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Note { terminal, who, step, .. } = &self.note;

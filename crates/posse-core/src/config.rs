@@ -23,19 +23,19 @@ pub(crate) use tree::{Typed, typed};
 
 use crate::file_problem::{ExcerptLook, FileProblems};
 
-/// Why there is no configuration.
+/// The reason a configuration cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A file with mistakes, and its text for excerpts.
+    /// A file with errors, and its text for excerpts.
     #[error("{problems}")]
     File { problems: FileProblems, text: String },
-    /// A variable or an option.
+    /// An error in a variable or an option.
     #[error("{message}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
     Value { message: String, hint: Option<String> },
 }
 
 impl ConfigError {
-    /// The error in full: with an excerpt if it is in a file.
+    /// Returns the full error, with an excerpt if it is in a file.
     pub fn report(&self) -> String {
         match self {
             Self::File { problems, text } => {

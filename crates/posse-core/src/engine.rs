@@ -27,14 +27,14 @@ use crate::time::Wall;
 /// An input that every run understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// The driver is ready to carry out effects. Given once to a new run.
+    /// The driver is ready to execute effects. Sent once to a new run.
     Started,
     /// The deadline may have passed.
     Tick,
     Stop(StopHow),
 }
 
-/// A run as a value. The driver journals each input before it hands it over, and carries out the effects that come back.
+/// A run as a value. The driver journals each input before passing it in, and executes the returned effects.
 pub trait Machine {
     type Input: From<Control>;
     type Effect: Clone;

@@ -107,7 +107,7 @@ impl FileProblem {
         let handler =
             handler.with_word_separator(WordSeparator::AsciiSpace).with_word_splitter(WordSplitter::NoHyphenation);
         let mut shown = String::new();
-        // Writing to a string cannot fail; a span outside of the text can, and then the message has to do.
+        // Writing to a string cannot fail, but a span outside of the text can; then only the message is shown.
         if handler.with_links(false).render_report(&mut shown, excerpt.as_ref()).is_err() {
             shown = format!("{file}:{self}\n");
         }
@@ -136,7 +136,7 @@ pub struct ExcerptLook {
 }
 
 impl ExcerptLook {
-    /// For messages whose reader is not known: 80 columns without colour.
+    /// For messages with an unknown reader: 80 columns without colour.
     pub const PLAIN: Self = Self { width: 80, colour: false };
 }
 

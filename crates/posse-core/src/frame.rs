@@ -1,16 +1,16 @@
-//! When a screen is worth looking at. Programs draw in bursts; a look in the middle of one sees half a
-//! picture. So a look is taken when the program says that a frame is complete, when it has been quiet for a
-//! moment, and in any case now and then.
+//! Decides when to read a screen. Programs draw in bursts, and a read in the middle of a burst sees half a picture. So
+//! a screen is read when the program marks a frame as complete, when it has been quiet for a moment, and otherwise at a
+//! maximum interval.
 
 use std::time::Duration;
 
-/// Quiet for this long means that the burst is over: programs that draw in several writes leave less between
-/// them, and people do not notice it.
+/// Quiet time after which a burst is over: programs leave shorter gaps between the writes of one frame, and people do
+/// not notice it.
 pub const QUIET: Duration = Duration::from_millis(30);
-/// A program that never stops printing is looked at this often all the same.
+/// Maximum interval between reads of a program that never stops printing.
 pub const LATEST: Duration = Duration::from_millis(250);
 
-/// Decides when to look. `T` is a point in time, whatever the caller's clock gives.
+/// Decides when to read. `T` is a point in time of the caller's clock.
 #[derive(Debug)]
 pub struct FrameClock<T> {
     dirty: Option<Dirty<T>>,
@@ -30,19 +30,19 @@ impl<T> Default for FrameClock<T> {
 }
 
 impl<T: Copy + Ord + std::ops::Add<Duration, Output = T>> FrameClock<T> {
-    /// Something was printed. `complete`: the program said that a frame ends here and began no other.
+    /// Records output. `complete`: the program marked the end of a frame and began no other.
     pub fn printed(&mut self, complete: bool, now: T) {
         let dirty = self.dirty.get_or_insert(Dirty { since: now, last: now, complete });
         dirty.last = now;
         dirty.complete = complete;
     }
 
-    /// When to ask `due` again. Asking late or too often is harmless.
+    /// Returns when to call `due` again. A late or extra call is harmless.
     pub fn deadline(&self) -> Option<T> {
         self.dirty.as_ref().map(|dirty| if dirty.complete { dirty.last } else { dirty.moment() })
     }
 
-    /// Whether to look now; if so, everything printed so far counts as seen.
+    /// Returns whether to read now; if so, everything printed so far counts as seen.
     pub fn due(&mut self, now: T) -> bool {
         let due = self.deadline().is_some_and(|deadline| deadline <= now);
         if due {
@@ -62,8 +62,8 @@ impl<T: Copy + Ord + std::ops::Add<Duration, Output = T>> Dirty<T> {
 mod tests {
     use super::*;
 
-    /// Prints at the given milliseconds (`true`: a complete frame) and collects when a look is taken, asking
-    /// every millisecond.
+    /// Prints at the given milliseconds (`true`: a complete frame) and returns the times of the reads, polling every
+    /// millisecond.
     fn looks(prints: &[(u64, bool)], until: u64) -> Vec<u64> {
         let mut clock = FrameClock::default();
         let at = Duration::from_millis;

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// One entry: the key as git prints it (section and name in lower case), and its value. Without a value it means true.
+/// One entry: the key as git prints it (section and name in lower case), and its value. A missing value means true.
 pub type Entry = (String, Option<String>);
 
-/// Keys that name no program, by section. `*` stands for a name of the user's.
+/// Keys that name no program, by section. `*` stands for a user-chosen name.
 const PLAIN: &[(&str, &str)] = &[
     ("author", "name email"),
     ("branch.*", "remote merge rebase"),
@@ -57,10 +57,10 @@ pub fn read(text: &[u8]) -> Vec<Entry> {
         .collect()
 }
 
-/// Whether posse's git uses an entry of the repository's own configuration.
+/// Returns whether posse's git uses an entry of the repository's own configuration.
 pub fn is_used((key, value): &Entry) -> bool {
     let known = |(known, program): &(&str, &str)| key == known && value.as_deref() == Some(*program);
-    // `true` as a merge driver keeps our side. It is in wide use, and starts nothing of a session's.
+    // The merge driver `true` keeps the current branch's side. It is widely used, and runs no program of a session.
     let keeps_ours = key.starts_with("merge.") && key.ends_with(".driver") && value.as_deref() == Some("true");
     is_plain(key) || KNOWN_PROGRAMS.iter().any(known) || keeps_ours
 }
@@ -72,7 +72,7 @@ fn is_plain(key: &str) -> bool {
     PLAIN.iter().any(|(plain, names)| is_in(plain) && names.split(' ').any(|known| known == name))
 }
 
-/// The configuration for posse's git: the entries that are used, and a refusal for each filter that is not.
+/// Returns the configuration for posse's git: the entries that are used, and a refusal for each filter that is not.
 pub fn trusted(entries: &[Entry], users_filters: &BTreeSet<String>) -> String {
     let mut text = String::from("# Written by posse from the repository's configuration when a run began.\n");
     for entry in entries.iter().filter(|entry| is_used(entry)) {
@@ -87,7 +87,7 @@ pub fn trusted(entries: &[Entry], users_filters: &BTreeSet<String>) -> String {
     text
 }
 
-/// `NAME` of `filter.NAME.clean`.
+/// Returns `NAME` of `filter.NAME.clean`.
 pub fn filter_name((key, _): &Entry) -> Option<&str> {
     key.strip_prefix("filter.")?.rsplit_once('.').map(|(name, _)| name)
 }
@@ -99,7 +99,7 @@ fn write_entry(text: &mut String, (key, value): &Entry) {
         None => (None, rest),
     };
     let _ = match subsection {
-        // A line break in a name cannot be written down.
+        // A name with a line break cannot be written.
         Some(subsection) if subsection.contains(['\n', '\0']) => return,
         Some(subsection) => {
             writeln!(text, "[{section} \"{}\"]", subsection.replace('\\', "\\\\").replace('"', "\\\""))
@@ -115,7 +115,7 @@ fn write_entry(text: &mut String, (key, value): &Entry) {
     };
 }
 
-/// What is different now: entries that are new, changed or gone, as lines for people.
+/// Describes the entries that are new, changed or gone, as lines for people.
 pub fn differences(before: &[Entry], now: &[Entry]) -> Vec<String> {
     let shown = |(key, value): &Entry| match value {
         Some(value) => format!("{key}={}", value.escape_debug()),

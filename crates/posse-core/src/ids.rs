@@ -1,12 +1,12 @@
-//! Names of things. Every one of them ends up in paths, URLs or process environments, so each is
-//! checked where it enters and cannot be built unchecked.
+//! Identifiers. They end up in paths, URLs and process environments, so each is checked on input and cannot be built
+//! unchecked.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Gives a type of checked text, which its `FromStr` checks, `Display` and what serde needs.
+/// Implements a type of checked text: `FromStr` with the check, `Display` and serde.
 macro_rules! checked_text {
     ($name:ident, $bad:ident) => {
         impl TryFrom<String> for $name {
@@ -46,7 +46,7 @@ macro_rules! eight_digits {
         pub struct $bad(String);
 
         impl $id {
-            /// Randomness comes in as an argument, as everything else does.
+            /// Creates an id from random bits that the caller supplies.
             pub fn from_random(bits: u32) -> Self {
                 Self(std::array::from_fn(|i| b"0123456789abcdef"[(bits >> (28 - 4 * i)) as usize & 0xf]))
             }
@@ -56,7 +56,7 @@ macro_rules! eight_digits {
                 std::str::from_utf8(&self.0).unwrap_or("00000000")
             }
 
-            /// The number behind the eight digits: `from_random` of it gives the id back.
+            /// Returns the number behind the eight digits; `from_random` is the inverse.
             pub fn bits(&self) -> u32 {
                 self.0.iter().fold(0, |bits, c| bits << 4 | (*c as char).to_digit(16).unwrap_or(0))
             }
@@ -114,7 +114,7 @@ pub struct Name(String);
 /// Longest accepted name, in characters. Fits a table column and every file system.
 pub const NAME_MAX: usize = 64;
 
-/// What a session name starts with, whoever chose the rest.
+/// The prefix of every session name.
 pub const SESSION_PREFIX: &str = "posse-";
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -134,19 +134,19 @@ impl Name {
         &self.0
     }
 
-    /// The name of a session: as given, with the common prefix put in front if it is missing.
+    /// Parses the name of a session, and adds the common prefix if it is missing.
     pub fn session(given: &str) -> Result<Self, BadName> {
         let given: Name = given.parse()?;
         if given.0.starts_with(SESSION_PREFIX) { Ok(given) } else { format!("{SESSION_PREFIX}{given}").parse() }
     }
 
-    /// The name of a session nobody named.
+    /// Returns the name of a session without a given name.
     pub fn random_session(bits: u32) -> Self {
         Self(format!("{SESSION_PREFIX}{}", TerminalId::from_random(bits)))
     }
 
-    /// The name of a terminal nobody named: what runs in it and four hex digits. Characters that a
-    /// name may not hold are dropped.
+    /// Returns the name of a terminal without a given name: its program and four hex digits. Invalid characters are
+    /// dropped.
     pub fn random_terminal(what: &str, bits: u16) -> Self {
         let stem: String = what.chars().filter(|c| allowed(*c)).skip_while(|c| *c == '-').take(NAME_MAX - 5).collect();
         Self(if stem.is_empty() { format!("terminal-{bits:04x}") } else { format!("{stem}-{bits:04x}") })

@@ -79,7 +79,7 @@ pub fn key(name: &str) -> Option<Vec<u8>> {
     single(name).map(<[u8]>::to_vec)
 }
 
-/// The name of the key that sends these bytes; of what is no key, the text with its control characters spelt out.
+/// Returns the name of the key that sends these bytes; for other bytes, the text with its control characters spelt out.
 pub fn name(bytes: &[u8]) -> String {
     if let Some((name, _)) = NAMED.iter().find(|(_, named)| *named == bytes) {
         return (*name).to_owned();

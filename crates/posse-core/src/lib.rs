@@ -1,8 +1,8 @@
 //! Every decision of posse, and nothing else.
 //!
-//! Nothing in this crate opens a file, reads a clock or an environment variable, spawns a process or
-//! sleeps. State machines are values: they are handed events and the time, and they answer with what
-//! they want done. The shell around them (`posse-term`, `posse-server`) does the rest.
+//! Nothing in this crate opens a file, reads a clock or an environment variable, spawns a process or sleeps. State
+//! machines are values: they take events and the time, and return effects. The shell around them (`posse-term`,
+//! `posse-server`) does the rest.
 
 pub mod audit;
 pub mod auto;

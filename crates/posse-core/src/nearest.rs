@@ -1,19 +1,19 @@
-//! The name somebody may have meant: for errors about names nobody knows.
+//! Suggests a known name in errors about unknown names.
 
-/// The known name that `typed` is most likely a slip of, or the beginning of, if there is one. Short names must be closer:
-/// `node` is not `notes`.
+/// Returns the known name that is most likely meant by `typed`, as a typo or an abbreviation. Short names must be
+/// closer: `node` does not match `notes`.
 pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let typed = plain(typed);
     let known: Vec<&str> = known.into_iter().collect();
     slip(&typed, &known).or_else(|| beginning(&typed, &known))
 }
 
-/// The hint for a name that is not known, if one of the known names is near.
+/// Returns the hint for an unknown name, if a known name is near.
 pub(crate) fn did_you_mean<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     nearest(typed, known).map(|meant| format!("did you mean `{meant}`?"))
 }
 
-/// The only name that begins like this, if enough of it was typed.
+/// Returns the only name with this prefix, if the prefix is long enough.
 fn beginning<'k>(typed: &[char], known: &[&'k str]) -> Option<&'k str> {
     let mut begin = known.iter().filter(|name| typed.len() >= 4 && plain(name).starts_with(typed));
     begin.next().copied().filter(|_| begin.next().is_none())
@@ -36,12 +36,12 @@ fn slip<'k>(typed: &[char], known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, name)| name)
 }
 
-/// `dependsOn`, `depends-on` and `Depends_On` are spellings of one name.
+/// Normalizes spelling: `dependsOn`, `depends-on` and `Depends_On` are one name.
 fn plain(name: &str) -> Vec<char> {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// How many letters are wrong, missing, too many or swapped with their neighbour.
+/// Returns the number of letters that are wrong, missing, superfluous or swapped with their neighbour.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,8 +1,8 @@
-//! Where a process that talks to us runs: outside, or inside one of our terminals.
+//! Locates a connected process: outside, or inside one of posse's terminals.
 //!
-//! The kernel names the process at the other end of a local socket. The shell reads that process and its ancestors; this
-//! module decides what they mean. Descent and session membership cannot be forged: an orphan is adopted by the keeper,
-//! and no process can enter a session that exists. The environment can be forged. It is only used to recognise more
+//! The kernel identifies the process at the other end of a local socket. The shell reads that process and its
+//! ancestors; this module interprets them. Descent and session membership cannot be forged: the keeper adopts orphans,
+//! and no process can enter an existing session. The environment can be forged. It is only used to recognise more
 //! processes as inside, and to name the terminal of an orphan.
 
 use crate::ids::TerminalId;
@@ -25,7 +25,7 @@ pub struct Household {
     pub terminals: Vec<(TerminalId, Option<i32>)>,
 }
 
-/// Where a process runs.
+/// The location of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
     /// Neither in a terminal nor started by the daemon.
@@ -39,7 +39,7 @@ pub enum Whereabouts {
 }
 
 impl Whereabouts {
-    /// The terminal, as far as anything names it.
+    /// Returns the terminal, if anything names it.
     pub fn terminal(self) -> Option<TerminalId> {
         match self {
             Whereabouts::Terminal(id) => Some(id),
@@ -50,13 +50,13 @@ impl Whereabouts {
 }
 
 impl Household {
-    /// Places a process, given itself and its ancestors up to the first one that has no parent.
+    /// Locates a process, given itself and its ancestors up to the first one without a parent.
     pub fn place(&self, lineage: &[Ancestor]) -> Whereabouts {
         if lineage.is_empty() {
             return Whereabouts::Unknown;
         }
         let led_by = |pid: i32| self.terminals.iter().find(|(_, leader)| *leader == Some(pid)).map(|(id, _)| *id);
-        // What the keeper and the daemon descend from is not ours.
+        // The ancestors of the keeper and the daemon are not posse's.
         let is_ours = |one: &Ancestor| Some(one.pid) == self.keeper || one.pid == self.daemon;
         let top = lineage.iter().position(is_ours);
         let below = &lineage[..top.unwrap_or(lineage.len())];

@@ -1,8 +1,8 @@
 //! Decides whether a permission prompt may be accepted without a person. The audit records it (`audit`).
 //!
-//! The four conditions of the seed: the terminal waits, accepting is switched on, the last accept is long enough ago,
-//! and this turn has not had too many. The subject of a dialog does not matter here (the seed has no classes of
-//! commands); `delivery` decides whether a plain yes can answer it.
+//! The four conditions of the seed: the terminal waits, auto-accept is on, the cooldown is over, and this turn is below
+//! its cap. The subject of a dialog does not matter here (the seed has no classes of commands); `delivery` decides
+//! whether a plain yes can answer it.
 
 use std::time::Duration;
 

@@ -80,7 +80,7 @@ impl PromptTemplates {
         Ok(Self { overrides })
     }
 
-    /// The source that is in force under this name.
+    /// Returns the effective source of a template.
     pub(crate) fn source(&self, name: &str) -> &str {
         let built_in = || BUILT_IN.iter().find(|(known, _)| *known == name).map_or("", |(_, source)| *source);
         self.overrides.get(name).map_or_else(built_in, String::as_str)
@@ -149,7 +149,8 @@ fn of_error(source: &str, error: &minijinja::Error) -> FileProblem {
     )
 }
 
-/// The variables that an override may use: those of the template that it replaces, and of the parts that all include.
+/// Returns the variables that an override may use: those of the replaced template, and of the parts that all templates
+/// include.
 fn known_variables(name: &str) -> BTreeSet<String> {
     let variables =
         |name: &str| ENVIRONMENT.get_template(name).map(|it| it.undeclared_variables(true)).unwrap_or_default();
@@ -159,7 +160,7 @@ fn known_variables(name: &str) -> BTreeSet<String> {
     included.chain([name]).flat_map(variables).chain(["step".to_owned()]).collect()
 }
 
-/// Stands for every value while an override is checked: all of them there, or all of them absent.
+/// Stands for every value while an override is checked: all present, or all absent.
 #[derive(Debug)]
 struct AnyValue {
     there: bool,
@@ -187,8 +188,8 @@ impl Object for AnyValue {
     }
 }
 
-/// The longest text of others that is passed on at once, in characters. No sensible answer is as long, and a terminal takes
-/// no input of more than a mebibyte.
+/// Maximum length of foreign text passed on at once, in characters. No sensible answer is as long, and a terminal
+/// accepts at most a mebibyte of input.
 const TAGGED_MAX: usize = 200_000;
 
 /// Puts foreign text between tags, so that no agent takes it for posse's own words.

@@ -1,12 +1,12 @@
-//! The loop: analyst, peer, programmer, peer, tester, round after round until the tester says PASS.
+//! The loop: analyst, reviewer, programmer, reviewer, tester, round after round until the tester reports PASS.
 //!
-//! `Rounds` is a value. `next` says whose turn it is, `text` what they are told, `answered` takes in what they wrote. It
-//! knows nothing of terminals, files or time: how a prompt gets to an agent and how its answer comes back is for `turn`.
-//! The same beginning and the same answers give the same `Rounds`, so a run can be played again from its journal.
+//! `Rounds` is a value. `next` returns the next turn, `text` its prompt, and `answered` applies its answer. `Rounds`
+//! knows nothing of terminals, files or time: `turn` delivers prompts and collects answers. The same start and the same
+//! answers give the same `Rounds`, so a run can be replayed from its journal.
 //!
-//! Nothing here believes more than it was told. An approval counts only when the gate lets it through, a test has passed
-//! only when the tester said so plainly (`verdict`), and every way through the phases ends: cycles and rounds are
-//! counted. An answer is never blank: a turn without one has failed.
+//! Claims must be explicit. An approval counts only if it passes the gate, and a test passes only on an unambiguous
+//! verdict (`verdict`). Every path through the phases ends, because cycles and rounds are limited. An answer is never
+//! blank: a turn without one has failed.
 
 mod condense;
 pub mod config;
@@ -36,7 +36,7 @@ use state::LoopProgress;
 use verdict::{Outcome, Verdict};
 
 words! {
-    /// Where a round is.
+    /// A phase of a round.
     pub enum Phase ("phase") {
         Analyst = "analyst",
         Programmer = "programmer",
@@ -45,7 +45,7 @@ words! {
     }
 }
 
-/// What is to be done now.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
@@ -53,7 +53,7 @@ pub enum Next {
     Over(Final),
 }
 
-/// How a run ends.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Final {
@@ -64,13 +64,13 @@ pub enum Final {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// For whoever looks for a reason later.
+    /// Background for later diagnosis.
     Detail,
     Info,
     Warning,
 }
 
-/// Something people should know.
+/// A message for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     pub level: Level,
@@ -87,13 +87,13 @@ impl Note {
     }
 }
 
-/// What holds for the whole run.
+/// The settings of the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
     pub limits: LoopLimits,
     pub condensation: Condensation,
     pub project_test_cmd: String,
-    /// Whether the project works with OpenSpec; only then are its commands mentioned.
+    /// Whether the project uses OpenSpec; only then do prompts mention its commands.
     pub openspec: bool,
     pub prompts: PromptTemplates,
 }
@@ -110,17 +110,17 @@ impl Rules {
     }
 }
 
-/// What stands where nobody has said anything yet.
+/// Placeholder for feedback that does not exist yet.
 pub const NO_FEEDBACK: &str = "None yet.";
 
-/// A run of the loop, between two turns.
+/// The state of the loop between two turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
     rules: Rules,
     prompt: Prompt,
     progress: LoopProgress,
     next: Next,
-    /// Whose terminal knows the whole task already.
+    /// The roles whose terminal has received the whole task.
     told: BTreeSet<Role>,
 }
 
@@ -149,7 +149,7 @@ impl Rounds {
         self.progress.round
     }
 
-    /// How many reviews of this phase there were, the present one included.
+    /// Returns the number of reviews in this phase, including the present one.
     pub fn cycle(&self) -> u32 {
         self.progress.cycle
     }
@@ -162,27 +162,27 @@ impl Rounds {
         &self.prompt
     }
 
-    /// The last answer of this kind, or nothing.
+    /// Returns the last answer of this kind, or an empty text.
     pub fn output(&self, key: Key) -> &str {
         self.progress.outputs.get(&key).map_or("", String::as_str)
     }
 
-    /// What the agent is told at this turn. `instruction` says where the answer has to go.
+    /// Returns the prompt of this turn. `instruction` names the destination of the answer.
     pub fn text(&self, key: Key, instruction: &str) -> String {
         texts::text(self, key, instruction)
     }
 
-    /// The whole task has been sent to this role's terminal. From now on it is only referred to.
+    /// Records that this role's terminal has received the whole task. Later prompts only refer to it.
     pub fn told(&mut self, role: Role) {
         self.told.insert(role);
     }
 
-    /// This role's terminal is a new one, or may have forgotten: everything is said again.
+    /// Records that this role's terminal is new or may have lost its memory: the next prompt repeats the task.
     pub fn forget(&mut self, role: Role) {
         self.told.remove(&role);
     }
 
-    /// Takes in the answer to the turn that `next` asked for.
+    /// Applies the answer to the turn returned by `next`.
     pub fn answered(&mut self, key: Key, answer: &str) -> Vec<Note> {
         if self.next != Next::Turn(key) {
             return vec![Note::warning(format!("an answer of {key} came that nobody had asked for; it is left out"))];
@@ -272,7 +272,7 @@ impl Rounds {
         notes
     }
 
-    /// Begins a phase; if a state file has nothing to begin it with, the one before it.
+    /// Enters a phase, or the previous one if a state file lacks the phase's input.
     fn enter(&mut self, phase: Phase) -> Vec<Note> {
         let Some(missing) = self.missing_for(phase) else {
             self.start_phase(phase);
@@ -284,7 +284,7 @@ impl Rounds {
         notes
     }
 
-    /// The output that a phase needs, if it is blank.
+    /// Returns the output that a phase needs, if it is blank.
     fn missing_for(&self, phase: Phase) -> Option<Key> {
         let needed = match phase {
             Phase::Programmer => Key::Analyst,
@@ -317,7 +317,7 @@ impl Rounds {
     }
 }
 
-/// Who reviews what was made at this turn.
+/// Returns the review of this turn's work.
 fn reviewed_by(key: Key) -> Option<Key> {
     match key {
         Key::Analyst => Some(Key::AnalystReview),
@@ -326,7 +326,7 @@ fn reviewed_by(key: Key) -> Option<Key> {
     }
 }
 
-/// The turn with which a phase begins. (There is none when all is done, and nobody asks.)
+/// Returns the first turn of a phase. The final phase has none, and is never passed in.
 fn primary(phase: Phase) -> Key {
     match phase {
         Phase::Analyst => Key::Analyst,
@@ -343,7 +343,7 @@ fn after(phase: Phase) -> Phase {
     }
 }
 
-/// What stands in the place of a summary that was never asked for.
+/// Returns the placeholder for a summary that was not requested.
 fn skipped(role: Role) -> String {
     format!("(The {role}'s turn was skipped: this run began later. Look at the project itself for what is there.)")
 }
@@ -361,7 +361,7 @@ fn not_approved(phase: Phase, outcome: &Outcome) -> Note {
     }
 }
 
-/// The notes for the primary. Notes that approve make no sense to someone who is asked again, unless they are told why.
+/// Returns the review notes for the primary. Approving notes get an explanation why the primary works again.
 fn explained(outcome: &Outcome, notes: &str) -> String {
     match outcome {
         Outcome::HeldBack(lack) => {

@@ -1,5 +1,5 @@
-//! Secrets in what others say: tokens of well-known shapes are masked before anything is logged or shown. What has no shape
-//! cannot be known; this is a net under people who paste a key, not a promise.
+//! Masks secrets in foreign text: tokens of known shapes are masked before the text is logged or shown. Secrets without
+//! a known shape cannot be found; this is a safety net for pasted keys, not a guarantee.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,14 +8,14 @@ use regex::{Captures, Regex};
 
 use crate::written::constant;
 
-/// What stands in the place of a secret. Not itself a secret: to mask twice is the same as once.
+/// The replacement for a secret. Masking is idempotent, because the replacement is not a secret.
 const MASK: &str = "[masked]";
 
-/// Shapes: what is kept (`keep`, so that one sees what it was), and what goes. The vendors document these prefixes so that
-/// tools can find them. The lengths are shorter than the real ones: half a token is not for the log either.
+/// Shapes of secrets: a kept part (`keep`, which shows the kind) and a masked part. Vendors document these prefixes for
+/// scanners. The lengths are shorter than the real ones, because half a token must not be logged either.
 static SHAPES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     [
-        // Anthropic, OpenAI and those who took over their shape.
+        // Anthropic, OpenAI, and vendors with the same shape.
         r"\b(?<keep>sk-(?:ant-|proj-|or-|svcacct-)?)[A-Za-z0-9_-]{20,}",
         // GitHub, GitLab, npm, Hugging Face, PyPI, Stripe, DigitalOcean.
         r"\b(?<keep>gh[pousr]_)[A-Za-z0-9]{20,}",
@@ -25,7 +25,7 @@ static SHAPES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"\b(?<keep>pypi-)[A-Za-z0-9_-]{32,}",
         r"\b(?<keep>[sr]k_(?:live|test)_)[A-Za-z0-9]{16,}",
         r"\b(?<keep>do[opr]_v1_)[a-f0-9]{32,}",
-        // Slack, tokens and addresses that are as good as one.
+        // Slack tokens, and addresses that work like a token.
         r"\b(?<keep>xox[a-z]-)[A-Za-z0-9-]{10,}",
         r"(?<keep>hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{10,}",
         // AWS, Google.
@@ -45,7 +45,7 @@ static SHAPES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     .into()
 });
 
-/// The text without what looks like a secret.
+/// Returns the text with likely secrets masked.
 pub fn masked(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for shape in SHAPES.iter() {
@@ -60,7 +60,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Every text in it without what looks like a secret. Names of fields stay.
+/// Masks likely secrets in every text of the value. Field names stay.
 pub fn mask_json(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::String(text) => {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn tokens_of_known_shapes_are_masked() {
-        // Put together here, so that no scanner of this repository takes them for real.
+        // Assembled at run time, so that secret scanners do not report this file.
         let x = |prefix: &str, count: usize| format!("{prefix}{}", "aB3".repeat(count));
         for (secret, shown) in [
             (x("sk-ant-api03-", 20), "sk-ant-[masked]"),
@@ -112,7 +112,7 @@ mod tests {
             let text = format!("a {secret} b");
             let cut_off = secret.contains("PRIVATE") && !secret.contains("END");
             let shown = if cut_off { format!("a {shown}") } else { format!("a {shown} b") };
-            // What is cut off takes the rest with it.
+            // A key that is cut off masks the rest of the text.
             let text = if cut_off { format!("a {secret}") } else { text };
             assert_eq!(masked(&text), shown);
             assert_eq!(masked(&masked(&text)), shown, "twice is the same as once");

@@ -1,16 +1,16 @@
-//! What the tests of several modules share.
+//! Helpers shared by tests of several modules.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::time::Mono;
 
-/// This many milliseconds after the beginning of the clock.
+/// Returns the time this many milliseconds after the clock's start.
 pub(crate) fn at(ms: u64) -> Mono {
     Mono(Duration::from_millis(ms))
 }
 
-/// Random numbers that are the same everywhere (splitmix64).
+/// Random numbers that are the same on every platform (splitmix64).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

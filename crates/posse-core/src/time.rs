@@ -1,18 +1,18 @@
-//! Time as an argument. Core never asks what time it is; it is told.
+//! Time as an argument. Core never reads a clock.
 
 use std::ops::Add;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A point on the wall clock, in milliseconds since the Unix epoch. Used for what people read later
-/// ("since 14:02"), never to measure how long something took.
+/// A point on the wall clock, in milliseconds since the Unix epoch. Used for times that people read later ("since
+/// 14:02"), never to measure durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wall(pub i64);
 
-/// A point on a clock that never jumps, as time since some beginning. Used to measure; means nothing to people and
-/// nothing after a restart.
+/// A point on a monotonic clock, as time since an arbitrary start. Used for durations; meaningless to people and after
+/// a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Mono(pub Duration);
@@ -22,7 +22,7 @@ impl Wall {
         jiff::Timestamp::from_millisecond(self.0).unwrap_or_default()
     }
 
-    /// The time since then; nothing if the clock was set back.
+    /// Returns the time since `earlier`; zero if the clock was set back.
     pub fn since(self, earlier: Wall) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
     }
@@ -40,7 +40,7 @@ impl Add<Duration> for Mono {
 }
 
 impl Mono {
-    /// How long after `earlier` this is; nothing if it is not.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Mono) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

@@ -1,23 +1,23 @@
-//! Text of others, made safe to show. What an agent prints, writes or names may hold characters that move the cursor,
-//! reverse the order of what follows, or take no room at all: a command would read as another one than it is. Each such
-//! character is shown as its number, `\u{202e}`.
+//! Makes foreign text safe to show. Text from agents may hold characters that move the cursor, reverse the order of the
+//! following text, or are invisible, so that a command reads as another one. Each such character is shown as its
+//! number, `\u{202e}`.
 
-/// One line: line ends and tabs become spaces, everything else that cannot be seen becomes its number.
+/// Returns the text on one line: line ends and tabs become spaces, and invisible characters become their number.
 pub fn one_line(text: &str) -> String {
     escaped(text, |c| matches!(c, '\n' | '\r' | '\t').then_some(' '))
 }
 
-/// Several lines: line ends stay.
+/// Returns the text with its line ends; invisible characters become their number.
 pub fn lines(text: &str) -> String {
     text.split('\n').map(one_line).collect::<Vec<_>>().join("\n")
 }
 
-/// Text that may hold colours and other sequences of ours: only what cannot be seen becomes its number.
+/// Returns text with posse's own colours and sequences; only invisible characters become their number.
 pub fn with_sequences(text: &str) -> String {
     escaped(text, |c| c.is_control().then_some(c))
 }
 
-/// Replaces each character that cannot be seen by as many `?` as it has bytes, so that offsets into the text stay valid.
+/// Replaces each invisible character by as many `?` as it has bytes, so that offsets into the text stay valid.
 pub fn same_bytes(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -30,12 +30,12 @@ pub fn same_bytes(text: &str) -> String {
     shown
 }
 
-/// The words of a text, with one blank between them.
+/// Returns the words of a text, separated by one blank.
 pub fn words_of(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most so many characters, with an ellipsis where something is missing.
+/// Truncates the text to this many characters, with an ellipsis for the omitted part.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -43,7 +43,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// The text with its first letter as a capital.
+/// Returns the text with its first letter as a capital.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
@@ -69,8 +69,8 @@ fn number(c: char) -> String {
     format!("\\u{{{:x}}}", u32::from(c))
 }
 
-/// Characters that take no room, or change the order of others: what Unicode calls default-ignorable or a bidirectional
-/// control, separators of lines and paragraphs, and blanks that look like nothing.
+/// Returns whether a character is invisible or reorders others: Unicode's default-ignorable characters, bidirectional
+/// controls, separators of lines and paragraphs, and unusual blanks.
 pub(crate) fn is_unseen(c: char) -> bool {
     matches!(u32::from(c),
         0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f
@@ -79,8 +79,8 @@ pub(crate) fn is_unseen(c: char) -> bool {
         | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff)
 }
 
-/// Whether an unseen character is where ordinary text has it: the parts of one emoji, or letters of a script that are
-/// joined or kept apart by it. Between other characters it hides something.
+/// Returns whether an invisible character has a legitimate place: inside one emoji, or between letters of a script that
+/// it joins or separates. Elsewhere it hides something.
 fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
     let (Some(before), code) = (before, u32::from(c)) else { return false };
     match code {
@@ -98,17 +98,17 @@ fn is_pictograph(c: char) -> bool {
     matches!(u32::from(c), 0xa9 | 0xae | 0x203c..=0x204a | 0x2100..=0x27bf | 0x2900..=0x2bff | 0x3030..=0x3299 | 0x1f000..=0x1faff)
 }
 
-/// A skin colour, or the variation that makes a symbol an emoji.
+/// Returns whether the character is a skin colour, or the variation that makes a symbol an emoji.
 fn is_emoji_modifier(c: char) -> bool {
     matches!(u32::from(c), 0xfe0f | 0x1f3fb..=0x1f3ff)
 }
 
-/// Arabic and its relatives, and the scripts of South Asia.
+/// Returns whether the character belongs to Arabic and related scripts, or to the scripts of South Asia.
 fn is_joined_script(c: char) -> bool {
     !is_unseen(c) && !c.is_numeric() && matches!(u32::from(c), 0x600..=0xdff)
 }
 
-/// A duration for people.
+/// Formats a duration for people.
 pub fn lasted(duration: std::time::Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

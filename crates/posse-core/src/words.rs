@@ -1,9 +1,9 @@
-//! Enums whose values are words: the same in files, on the wire and for people.
+//! Enums whose values have one word each, used in files, on the wire and for people.
 
 use crate::nearest::did_you_mean;
 
-/// Declares an enum of words. Each value is written, read and shown as its word. The text in parentheses says what the words
-/// name, for errors.
+/// Declares an enum of words. Each value is written, read and shown as its word. The text in parentheses names the kind
+/// of word in errors.
 #[macro_export]
 macro_rules! words {
     (
@@ -45,7 +45,7 @@ macro_rules! words {
     };
 }
 
-/// A word that is not among those of its enum.
+/// A word that is not a value of its enum.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("unknown {what} {word:?}; known are {}", known.join(", "))]
 pub struct UnknownWord {
@@ -59,7 +59,7 @@ impl UnknownWord {
         Self { what, word: word.to_owned(), known }
     }
 
-    /// Names the word that was meant, or else all of them.
+    /// Suggests the nearest word, or else lists all of them.
     pub(crate) fn hint(&self) -> String {
         did_you_mean(&self.word, self.known.iter().copied())
             .unwrap_or_else(|| format!("one of {}", self.known.join(", ")))

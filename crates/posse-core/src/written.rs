@@ -1,4 +1,4 @@
-//! Values in manifests that are checked and made ready as they are read.
+//! Values in manifests that are checked and prepared while they are read.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Deref for Expression {
     }
 }
 
-/// Compiles a regular expression that is a constant. A test compiles each of them.
+/// Compiles a constant regular expression. A test compiles each of them.
 pub(crate) fn constant(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern of a constant is valid")
 }

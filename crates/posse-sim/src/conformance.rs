@@ -1,4 +1,4 @@
-//! Conformance cases: a scenario that a scripted model plays to a real agent, and what the user does meanwhile. They
+//! Conformance cases: a scenario that a scripted model plays to a real agent, with concurrent user actions. They
 //! measure whether posse's statuses are right. The cases are in `conformance/*.toml`.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::home::{Maker, ScriptedHome};
 use crate::scenario::{OneOrSeveral, Scenario, ScriptTurn, duration, word_or_table};
 
-/// What the user does, or waits for.
+/// A user action or a wait.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserAction {
@@ -142,12 +142,12 @@ impl ConformanceAgent {
 #[serde(deny_unknown_fields)]
 pub struct ConformanceCase {
     pub name: String,
-    /// Whether it is also played in other sizes of the terminal.
+    /// Whether the case is also played in other terminal sizes.
     #[serde(default)]
     sizes: bool,
     #[serde(default = "usual_size")]
     pub size: (u16, u16),
-    /// How often the agent repeats a failed request.
+    /// Number of times the agent repeats a failed request.
     pub retries: Option<u32>,
     /// The number of tool calls before the first that needs a permission.
     #[serde(default)]

@@ -19,12 +19,12 @@ pub enum Maker {
     Qwen,
 }
 
-/// How an agent starts. By default it asks nothing until the model uses a tool.
+/// The launch options of an agent. By default it asks nothing until the model uses a tool.
 #[derive(Clone, Debug)]
 pub struct HomeOptions {
     /// If not set, the agent asks for trust in its directory.
     pub trusted: bool,
-    /// How often a failed request is repeated; `None` keeps the agent's default.
+    /// Number of times a failed request is repeated; `None` keeps the agent's default.
     pub retries: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The scenario language: what an agent or a model does in each turn, as TOML. README.md documents the format.
+//! The scenario language: the turns of an agent or a model, as TOML. README.md documents the format.
 //!
 //! A scripted agent plays a [`Scenario`] on a screen ([`crate::agent`]), and a scripted model over HTTP to a real agent
 //! ([`crate::model`]). Both understand the same steps, except for a few that need a screen or a connection.
@@ -18,7 +18,7 @@ pub use step::{
 #[cfg(feature = "testing")]
 pub(crate) use step::{OneOrSeveral, duration, word_or_table};
 
-/// A conversation, and how the agent behaves that has it.
+/// A conversation, and the behaviour of its agent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
@@ -35,10 +35,10 @@ pub struct Scenario {
     pub review_loop: LoopPlay,
     /// The file that gets one JSON line per record.
     pub log: Option<PathBuf>,
-    /// How long a new dialog ignores keys (Claude Code 2.1.325: about 200 ms).
+    /// Time during which a new dialog ignores keys (Claude Code 2.1.325: about 200 ms).
     #[serde(deserialize_with = "step::duration")]
     pub dialog_deaf: Duration,
-    /// How soon after a typed character an Enter becomes a line break (Codex: about 100 ms).
+    /// Time after a typed character in which an Enter becomes a line break (Codex: about 100 ms).
     #[serde(deserialize_with = "step::duration")]
     pub burst_guard: Duration,
     /// Steps played before the agent is ready.
@@ -75,7 +75,7 @@ pub enum AgentLook {
     Codex,
 }
 
-/// What a scripted agent does with prompts for which the scenario has no turn.
+/// The reaction of a scripted agent to prompts for which the scenario has no turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlayKind {
@@ -109,14 +109,14 @@ impl Default for LoopPlay {
     }
 }
 
-/// What plays a scenario.
+/// The player of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioPlayer {
     Agent,
     Model,
 }
 
-/// Why a scenario cannot be played.
+/// The reason a scenario cannot be played.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
     #[error("{0}")]

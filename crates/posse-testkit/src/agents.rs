@@ -1,7 +1,7 @@
-//! The real agents, in pinned versions from npm, each in a home of its own, talking to a scripted model.
+//! The real agents, in pinned versions from npm, each in its own home, with a scripted model.
 //!
-//! Nothing is started here: a test hands an [`AgentHome`] to posse, with [`AgentHome::launch_as`] or by its command,
-//! environment and directory.
+//! This module starts nothing: a test passes an [`AgentHome`] to posse, with [`AgentHome::launch_as`] or by its
+//! command, environment and directory.
 
 mod home;
 mod install;
@@ -41,9 +41,9 @@ impl Agent {
         Ok(Self { maker, version: version.to_owned(), program, _turn: None })
     }
 
-    /// Waits until no other test on this machine uses a real agent, and keeps the others waiting as long as this value or a
-    /// clone of it lives. Each agent is a few hundred megabytes of program; two at once starve each other and everything
-    /// else. A test may use several agents: those of one thread share the turn.
+    /// Waits until no other test on this machine uses a real agent, and blocks the others until this value and its
+    /// clones are dropped. Each agent is a few hundred megabytes of program; two at once starve each other and
+    /// everything else. A test may use several agents: those of one thread share the lock.
     #[must_use]
     pub fn alone(self) -> Self {
         Self { _turn: Some(install::lock()), ..self }
@@ -63,7 +63,7 @@ impl Agent {
         AgentHome::new(home.unwrap_or_else(|error| panic!("no home for an agent: {error}")), &self.program)
     }
 
-    /// One home for both, started by their providers with one environment.
+    /// Creates one home for both, started by their providers with one environment.
     #[track_caller]
     pub fn home_with(&self, other: &Agent, server: &ModelServer, options: &HomeOptions) -> AgentHome {
         let mut home = self.home(server, options);

@@ -1,7 +1,7 @@
-//! The bench: what posse costs and how fast it is, seen from outside, on real processes in a home of their own.
+//! The benchmark: the cost and the speed of posse, measured from outside, on real processes in a separate home.
 //!
-//! One file per thing that is measured. It judges nothing but the limits it states, and it is not a test: on a
-//! busy machine the numbers are bad and nobody is to blame. docs/bench.md says what each row means.
+//! One file per measurement. The benchmark checks only its stated limits and is not a test: a busy machine gives bad
+//! numbers. docs/bench.md explains each row.
 
 pub mod beside;
 mod cost;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use report::BenchRow;
 
-/// What a probe prints when it can be asked to begin.
+/// The output of a probe that is ready to begin.
 pub const READY: &str = "ready";
 /// The length of each repaint of `probe spin`.
 pub const FRAME_LENGTH: u64 = 168;
@@ -60,14 +60,14 @@ fn refused(what: &str, answer: &crate::http::HttpAnswer) -> BenchError {
 pub struct Bench {
     posse: PathBuf,
     probe: PathBuf,
-    /// Takes few samples: enough to see that everything works, and the numbers are rough.
+    /// Takes few samples: enough to check that everything works, with rough numbers.
     quick: bool,
     stop: Arc<AtomicBool>,
 }
 
 impl Bench {
-    /// Finds the programs beside `directory`. Nothing is left running when `stop` becomes true: each measurement
-    /// ends at its next step, and takes its processes with it.
+    /// Finds the programs beside `directory`. When `stop` becomes true, each measurement ends at its next step and
+    /// stops its processes.
     pub fn new(directory: &Path, quick: bool, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
         let find = |name| {
             let path = directory.join(name);
@@ -77,7 +77,7 @@ impl Bench {
         Ok(Self { posse: find("posse")?, probe: find("probe")?, quick, stop })
     }
 
-    /// The same bench with another posse, to compare the two.
+    /// Returns the same benchmark with another posse, for a comparison.
     pub fn with_posse(&self, posse: &Path) -> Result<Self, BenchError> {
         let posse = posse
             .canonicalize()
@@ -90,12 +90,12 @@ impl Bench {
     }
 
     fn probe_command<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
-        // Not being UTF-8 is left to whoever keeps such a directory: the API could not carry it anyway.
+        // A path that is not UTF-8 is not supported: the API cannot carry it either.
         let probe = self.probe.to_str().unwrap_or_default();
         std::iter::once(probe).chain(arguments.iter().copied()).collect()
     }
 
-    /// The time in which something is watched, or the gap between two samples.
+    /// Pauses, to observe something or to space samples.
     fn pause(&self, duration: Duration) -> Result<(), BenchError> {
         const SLICE: Duration = Duration::from_millis(100);
         let mut left = duration;
@@ -108,9 +108,9 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs a command again and again, and returns how long it took each time, in milliseconds.
+    /// Runs a command repeatedly, and returns the duration of each run in milliseconds.
     fn time(&self, mut command: impl FnMut() -> Result<(), BenchError>) -> Result<Vec<f64>, BenchError> {
-        // Once before it counts: the first reads the program from the disk.
+        // An uncounted first run loads the program from the disk.
         command()?;
         let times = (0..self.choose(10, 50)).map(|_| {
             self.go_on()?;
@@ -121,7 +121,7 @@ impl Bench {
         times.collect()
     }
 
-    /// Asks until there is an answer.
+    /// Polls until there is an answer.
     fn until<T>(
         &self,
         what: &str,

@@ -1,8 +1,9 @@
-//! Is the status right? Real agents, real models' words, and a truth that does not come from our own rules.
+//! Measures whether posse's statuses are right, with real agents, realistic model output, and a truth independent of
+//! posse's rules.
 //!
-//! A case of `posse_sim::conformance` is played with one agent ([`run`]). TruthEvent really happened is known from the
-//! model server's log, the keys we sent, the processes, and a plain text for each dialog ([`truth`]). TruthEvent posse told
-//! meanwhile is compared with that, 20 times a second ([`score`]). See docs/conformance.md.
+//! A case of `posse_sim::conformance` is played with one agent ([`run`]). The truth comes from the model server's log,
+//! the keys sent, the processes, and a plain text for each dialog ([`truth`]). The statuses that posse reports are
+//! compared with it 20 times a second ([`score`]). See docs/conformance.md.
 
 pub mod readme;
 pub mod replay;

@@ -1,7 +1,7 @@
-//! What people are told to type: the commands in README.md and docs/.
+//! Extracts the commands for users from README.md and docs/.
 //!
-//! A fence that begins with ```` ```sh ```` has commands, one a line, with comments. They are run by a test, unless the
-//! fence says ```` ```sh account ````: then they need a real agent, or a person, and are only parsed.
+//! A fence that begins with ```` ```sh ```` has commands, one per line, with comments. A test runs them, unless the
+//! fence begins with ```` ```sh account ````: then they need a real agent or a person, and are only parsed.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub fn text(name: &str) -> String {
 #[track_caller]
 pub fn commands(file: &str, text: &str) -> Vec<Typed> {
     let mut commands = Vec::new();
-    // The words behind the opening marks, while a fence is open.
+    // The words after the opening marks, while a fence is open.
     let mut open: Option<Vec<&str>> = None;
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
@@ -68,14 +68,14 @@ pub fn commands(file: &str, text: &str) -> Vec<Typed> {
     commands
 }
 
-/// Code within the text that begins with `posse`.
+/// Returns inline code that begins with `posse`.
 pub fn inline(text: &str) -> Vec<String> {
     code(text).into_iter().filter(|code| code == "posse" || code.starts_with("posse ")).collect()
 }
 
 pub fn code(text: &str) -> Vec<String> {
     let mut inside_fence = false;
-    // A piece of code may go on in the next line.
+    // Inline code may continue on the next line.
     let mut prose = String::new();
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
@@ -88,8 +88,8 @@ pub fn code(text: &str) -> Vec<String> {
     prose.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The words of the command of posse's in such a line, as a shell would split them: without variables before it, what is
-/// redirected, and what stands behind a `|`, `;` or `&&`. `None` if it is another program's.
+/// Returns the words of the posse command in such a line, split like a shell does. Variables, redirections, and
+/// everything after a `|`, `;` or `&&` are left out. Returns `None` for other programs.
 pub fn words_of_posse(line: &str) -> Option<Vec<String>> {
     let (_, mut words) = scan(line);
     while words.first().is_some_and(|word| is_assignment(word)) {
@@ -105,7 +105,7 @@ fn is_assignment(word: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
 }
 
-/// A line without its comment, and its words.
+/// Returns a line without its comment, and its words.
 fn scan(line: &str) -> (&str, Vec<String>) {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{http, process};
 
-/// A home of its own. Everything that runs in it ends when this value goes, and it is an error if something cannot.
+/// A temporary home. Dropping the value ends every process in it, and panics if one cannot be ended.
 pub struct TestEnv {
     directory: TempDir,
     posse: PathBuf,
@@ -39,14 +39,14 @@ impl Ran {
         self
     }
 
-    /// Asserts that all of these words are on standard output.
+    /// Asserts that standard output contains all of these texts.
     #[track_caller]
     pub fn prints(self, words: &[&str]) -> Self {
         assert_has(&self.stdout, words, &self);
         self
     }
 
-    /// Asserts that all of these words are on standard error.
+    /// Asserts that standard error contains all of these texts.
     #[track_caller]
     pub fn complains(self, words: &[&str]) -> Self {
         assert_has(&self.stderr, words, &self);
@@ -92,7 +92,7 @@ impl TestEnv {
         self.directory.path().join("work")
     }
 
-    /// A command of the program under test, with an environment that is the same everywhere.
+    /// Returns a command of the program under test, with a fixed environment.
     pub fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, arguments: I) -> Command {
         let mut command = Command::new(&self.posse);
         command.args(arguments);
@@ -176,12 +176,12 @@ impl TestEnv {
 
 impl Drop for TestEnv {
     fn drop(&mut self) {
-        // Politely first, then not: a failed test must not leave anything either.
+        // Ask first, then kill: a failed test must not leave processes either.
         if self.paths.holds_terminals() {
             let _ = self.command(["stop", "--all"]).output();
         }
         let mut left = self.processes();
-        // Files are closed, and locks freed, a moment before a process is gone from the table.
+        // Files are closed, and locks freed, a moment before a process leaves the process table.
         left.retain(|process| !process::ends_within(process.pid, Duration::from_secs(60)));
         for process in &left {
             kill(process.pid);

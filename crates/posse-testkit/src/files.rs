@@ -1,4 +1,4 @@
-//! Waiting for files, and reading the logs of scripted agents.
+//! Waits for files, and reads the logs of scripted agents.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::PATIENCE;
 
-/// Looks every few milliseconds until it is so.
+/// Polls every few milliseconds until the condition holds.
 #[track_caller]
 pub fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let give_up = Instant::now() + PATIENCE;
@@ -20,10 +20,10 @@ pub fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// Returns the records of this kind in the log of a scripted agent. Lines that are not whole are left out.
+/// Returns the records of this kind in the log of a scripted agent. Incomplete lines are left out.
 pub fn records(log: &Path, event: &str) -> Vec<Value> {
     let log = std::fs::read_to_string(log).unwrap_or_default();
-    // Tests that wait read the log often, and most of it is prompts of other records.
+    // Waiting tests read the log often, and most of it is prompts of other records.
     let lines = log.lines().filter(|line| line.contains(event));
     let records = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
     records.filter(|record| record["event"] == event).collect()

@@ -1,9 +1,9 @@
-//! Projects of tests, under git.
+//! Git repositories for tests.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs git, which has to succeed, and returns what it printed.
+/// Runs git, which must succeed, and returns its output.
 #[track_caller]
 #[allow(clippy::unwrap_used)]
 pub fn git(directory: &Path, arguments: &[&str]) -> String {
@@ -12,7 +12,7 @@ pub fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Makes a directory a repository with one commit, of all that is in it.
+/// Makes a directory a repository with one commit of its whole content.
 #[track_caller]
 pub fn commit_all(directory: &Path) {
     git(directory, &["init", "-q", "-b", "main"]);

@@ -1,4 +1,4 @@
-//! The real agents without a terminal: started with the flags that posse builds, heard to the end.
+//! Runs the real agents without a terminal, with the flags that posse builds, until they exit.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
@@ -25,12 +25,12 @@ pub struct SessionOutput {
     pub stdout: Vec<u8>,
     pub stderr: String,
     pub code: Option<i32>,
-    /// Whether it ended before our patience did.
+    /// Whether the session exited before the timeout.
     pub by_itself: bool,
 }
 
 impl SessionOutput {
-    /// What posse makes of it, read with this provider's manifest.
+    /// Parses the session's output with this provider's manifest.
     #[allow(clippy::unwrap_used)]
     pub fn events(&self, provider: &str) -> Vec<Event> {
         let mut reader = Reader::new(built_in(provider).unwrap().unwrap().manifest.headless.unwrap());
@@ -41,8 +41,7 @@ impl SessionOutput {
     }
 }
 
-/// The command that posse builds for a session of this agent of posse. The scope is the home's project and a directory for
-/// results.
+/// Builds posse's command for a session of this agent. The scope is the home's project and a directory for results.
 #[track_caller]
 #[allow(clippy::unwrap_used)]
 pub fn spawn(home: &AgentHome, dialect: Dialect, sandbox: Sandbox, agent: &str, prompt: &str) -> Spawn {
@@ -62,7 +61,7 @@ pub fn spawn(home: &AgentHome, dialect: Dialect, sandbox: Sandbox, agent: &str, 
 }
 
 impl<'a> HeadlessSession<'a> {
-    /// Starts it in its home, with nothing of our own environment but the path.
+    /// Starts the session in its home, with only the path from the test's environment.
     #[allow(clippy::unwrap_used)]
     pub fn start(home: &'a AgentHome, spawn: &Spawn) -> Self {
         let prompt = home.home().join("prompt.md");
@@ -87,14 +86,14 @@ impl<'a> HeadlessSession<'a> {
         self.child.id()
     }
 
-    /// Kills it. What npm installs may only be a script that has started the program.
+    /// Kills the session. The program installed by npm may be a script that has started the real one.
     pub fn kill(&self) {
         for process in self.home.processes() {
             env::kill(process.pid);
         }
     }
 
-    /// What it said until it ended. It is killed if it does not within this time.
+    /// Returns the output up to the exit, and kills the session after this time.
     #[allow(clippy::unwrap_used)]
     pub fn hear(mut self, patience: Duration) -> SessionOutput {
         let by_itself = process::ends_within(self.child.id(), patience);

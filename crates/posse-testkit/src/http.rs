@@ -1,5 +1,5 @@
-//! A small HTTP client over the daemon's socket, written apart from the command line's own. One connection per
-//! request, blocking, no cleverness.
+//! A small HTTP client over the daemon's socket, independent of the command line's own. One blocking connection per
+//! request.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -44,7 +44,7 @@ impl Client {
         let mut stream = self.connect()?;
         let head =
             format!("{method} {path} HTTP/1.1\r\nhost: posse\r\nconnection: close\r\ncontent-type: application/json");
-        // At once: a server may answer, and close the connection, when it has read the head.
+        // In one write: a server may answer, and close the connection, after reading the head.
         stream.write_all(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes)?;
@@ -86,7 +86,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event; `None` at the end of the stream. Waits at most [`PATIENCE`].
+    /// Returns the next event; `None` at the end of the stream. Waits at most [`PATIENCE`].
     pub fn next_event(&mut self) -> io::Result<Option<serde_json::Value>> {
         let mut line = String::new();
         loop {
@@ -94,7 +94,7 @@ impl Events {
             if self.reader.read_line(&mut line)? == 0 {
                 return Ok(None);
             }
-            // The head of the answer, the lengths of chunks and the other fields of an event are skipped.
+            // The response head, the chunk lengths and the other fields of an event are skipped.
             if let Some(data) = line.strip_prefix("data:") {
                 return serde_json::from_str(data.trim()).map(Some).map_err(io::Error::other);
             }

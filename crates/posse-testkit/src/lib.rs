@@ -1,10 +1,10 @@
-//! What the tests and the benchmarks stand on. Not shipped.
+//! Support for the tests and the benchmarks. Not shipped.
 //!
-//! [`TestEnv`] is a home of its own in a temporary directory, with a keeper and a daemon of its own, that is gone,
-//! processes, sockets and all, when the value goes. [`http`] is a second, tiny client, so that tests do not judge
-//! the command line by itself. [`bench`] is the benchmark, run by the program of that name; see docs/bench.md.
-//! [`agents`] are the real ones; the crate `posse-sim` has the scripted models they talk to; see this crate's README. [`headless`] runs them without a
-//! terminal, and [`scripted_claude`] plays such sessions.
+//! [`TestEnv`] is a temporary home with its own keeper and daemon; dropping it removes all processes, sockets and
+//! files. [`http`] is a second, tiny client, so that tests do not check the command line with itself. [`bench`] is the
+//! benchmark, run by the program of that name; see docs/bench.md. [`agents`] has the real agents; the crate `posse-sim`
+//! has the scripted models they use; see this crate's README. [`headless`] runs them without a terminal, and
+//! [`scripted_claude`] plays such sessions.
 
 pub mod agents;
 pub mod bench;
@@ -21,8 +21,8 @@ pub mod seat;
 pub mod slow_disk;
 pub mod stream;
 
-/// How long a test waits for an event that must come. Only a hang reaches it, however busy the machine is: no test judges
-/// speed, the benchmark does.
+/// Timeout for an event that must come. Only a hang reaches it, even on a busy machine: tests do not judge speed, the
+/// benchmark does.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 pub use env::TestEnv;

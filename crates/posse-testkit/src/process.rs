@@ -1,4 +1,4 @@
-//! Looking at processes, through /proc.
+//! Reads processes from /proc.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Process {
     }
 }
 
-/// Every process we may look at. Zombies, which have no command any more, are not among them.
+/// Returns every visible process except zombies, which have no command.
 pub fn all() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
@@ -48,7 +48,7 @@ fn read(pid: u32) -> Option<Process> {
     Some(Process { pid, parent, command, environment: words("environ").unwrap_or_default() })
 }
 
-/// The fields of `/proc/PID/stat` behind the command: the state, the parent and so on.
+/// Returns the fields of `/proc/PID/stat` after the command: the state, the parent and so on.
 fn stat(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(stat[stat.rfind(')')? + 1..].split_ascii_whitespace().map(str::to_owned).collect())
@@ -58,7 +58,7 @@ pub fn exists(pid: u32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(stat[0].as_str(), "Z" | "X"))
 }
 
-/// Whether a process ends by itself. `false` only if it hangs.
+/// Waits until a process exits. Returns `false` only if the process hangs.
 pub fn ends(pid: u32) -> bool {
     ends_within(pid, crate::PATIENCE)
 }
@@ -77,7 +77,8 @@ pub fn memory(pid: u32) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Processor time used so far, in clock ticks of a hundredth of a second, and voluntary context switches.
+/// Returns the processor time used so far, in clock ticks of a hundredth of a second, and the voluntary context
+/// switches.
 pub fn effort(pid: u32) -> Option<(u64, u64)> {
     let stat = stat(pid)?;
     let ticks = stat.get(11)?.parse::<u64>().ok()? + stat.get(12)?.parse::<u64>().ok()?;
@@ -90,7 +91,7 @@ pub fn effort(pid: u32) -> Option<(u64, u64)> {
     Some((ticks, switches))
 }
 
-/// Sets the flag when this process is asked to end.
+/// Sets the flag when this process receives a termination signal.
 pub fn set_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone())?;

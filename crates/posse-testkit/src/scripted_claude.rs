@@ -1,6 +1,6 @@
-//! Sessions without a terminal that are played by shell commands: a program `claude` for plans and backlogs.
+//! Scripted headless sessions: a program `claude` for plans and backlogs that runs shell commands.
 //!
-//! `claude.sh` says what the commands of a play can use.
+//! `claude.sh` documents what the commands of a play can use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ pub struct ScriptedClaude {
     directory: PathBuf,
 }
 
-/// How a session was called.
+/// The call of a session.
 #[derive(Debug)]
 pub struct SessionCall {
     pub arguments: Vec<String>,
@@ -20,7 +20,7 @@ pub struct SessionCall {
     environment: BTreeMap<String, String>,
     /// The target of the standard input.
     pub stdin: String,
-    /// What the session read from there.
+    /// The standard input that the session read.
     pub prompt: String,
 }
 

@@ -1,4 +1,4 @@
-//! Someone at a terminal: runs a command in a real PTY and looks at what it shows.
+//! A simulated user at a terminal: runs a command in a real PTY and reads the screen.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,9 +13,10 @@ use posse_term::emulator::{Emulator, HistoryLimit};
 
 use crate::PATIENCE;
 
-/// Runs the command as an interactive shell does: the shell leads the session and outlives the command. It closes the
-/// terminal when the command has ended, waits until the window has read everything, and exits with the command's code. So
-/// no word of the command is lost with the terminal. Traps, unlike ignored signals, are not inherited by the command.
+/// Runs the command as an interactive shell does: the shell leads the session and outlives the command. After the
+/// command exits, the shell closes the terminal, waits until the window has read everything, and exits with the
+/// command's code. So no output is lost with the terminal. Traps, unlike ignored signals, are not inherited by the
+/// command.
 const LEADER: &str = r#"trap : HUP INT QUIT TERM
 all_read=$1; shift
 "$@"; code=$?
@@ -32,13 +33,13 @@ struct SeatScreen {
 pub struct Seat {
     terminal: File,
     child: Child,
-    /// The pipe that the leader waits at. It opens this one.
+    /// The pipe on which the leader waits. The leader opens it.
     _awaited: OwnedFd,
     shown: Arc<Watched<SeatScreen>>,
 }
 
 impl Seat {
-    /// Starts the command in a window. It gets the environment that was set for it, and nothing else.
+    /// Starts the command in a window, with only the environment that was set for the command.
     #[allow(clippy::unwrap_used)]
     pub fn new(command: &Command, size: Size) -> Self {
         let (pty, pts) = pty_process::blocking::open().unwrap();
@@ -61,7 +62,7 @@ impl Seat {
             loop {
                 let read = match reader.read(&mut buffer) {
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                    // The last one who could write has closed it.
+                    // The last writer has closed it.
                     read => read.unwrap_or(0),
                 };
                 shared.change(|shown| {
@@ -79,7 +80,7 @@ impl Seat {
 
     #[track_caller]
     pub fn until(&self, fits: impl Fn(&Screen) -> bool) -> Screen {
-        // The screen may change again right after it fitted.
+        // The screen may change right after a match.
         let fitting = RefCell::new(None);
         self.shown.wait(PATIENCE, |shown| {
             fitting.replace(Some(shown.emulator.screen()).filter(&fits));

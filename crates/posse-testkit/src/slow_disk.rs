@@ -1,5 +1,5 @@
-//! A disk that is slow or hangs, for one process: a shim between the program and libc (`slow_disk/shim.c`, which says what it
-//! sees and what it does not).
+//! Simulates a slow or hanging disk for one process, with a shim between the program and libc. `slow_disk/shim.c`
+//! documents which operations the shim intercepts.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ const SHIM: &str = include_str!("slow_disk/shim.c");
 
 pub struct SlowDisk {
     directory: TempDir,
-    /// A process under the shim waits for a shared lock on it before every file operation.
+    /// The lock file: a process under the shim takes a shared lock before every file operation.
     gate: File,
 }
 
@@ -31,13 +31,13 @@ impl SlowDisk {
         Ok(Self { directory, gate })
     }
 
-    /// Each file operation of the command, though not of programs that it starts, takes this much longer.
+    /// Delays each file operation of the command by this time, but not of programs that it starts.
     pub fn slow<'c>(&self, command: &'c mut Command, delay: Duration) -> &'c mut Command {
         command.env("LD_PRELOAD", self.path("shim.so")).env("SLOW_DISK", self.directory.path());
         command.env("SLOW_DISK_MS", delay.as_millis().to_string())
     }
 
-    /// From now on every file operation hangs until `release` is called.
+    /// Blocks every file operation until `release` is called.
     pub fn hang(&self) -> io::Result<()> {
         self.gate.lock()
     }
@@ -46,7 +46,8 @@ impl SlowDisk {
         self.gate.unlock()
     }
 
-    /// The operations so far, those that hang included: `THREAD OPERATION PATH`, where the thread is `main` or `other`.
+    /// Returns the operations so far, including blocked ones: `THREAD OPERATION PATH`, where the thread is `main` or
+    /// `other`.
     pub fn operations(&self) -> io::Result<Vec<String>> {
         let log = std::fs::read(self.path("log"))?;
         Ok(String::from_utf8_lossy(&log).lines().map(str::to_owned).collect())

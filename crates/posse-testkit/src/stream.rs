@@ -1,4 +1,4 @@
-//! A terminal live, as a test sees it: the WebSocket stream over a plain blocking socket.
+//! A live terminal for tests: the WebSocket stream over a plain blocking socket.
 
 use std::io;
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! Agents of a project: Markdown files with a few fields on top, `.claude/agents/NAME.md`. The text is the role that a
-//! session is told; the fields say what it may do.
+//! Agents of a project: Markdown files with a few fields on top, `.claude/agents/NAME.md`. The text is the session's
+//! role prompt; the fields set its permissions.
 
 use serde::Deserialize;
 
@@ -9,10 +9,10 @@ use crate::front_matter::{self, BadFrontMatter};
 pub struct AgentFile {
     pub name: String,
     pub description: String,
-    /// The tools it wants. It gets those of them that its profile has.
+    /// The requested tools. The agent gets those that its profile has.
     pub tools: Option<Vec<String>>,
     pub model: Option<String>,
-    /// The permission profile it wants. Counts where no map knows the agent.
+    /// The requested permission profile. Used only for agents that no map has.
     pub profile: Option<String>,
     pub text: String,
 }
@@ -44,7 +44,7 @@ impl ToolList {
     }
 }
 
-/// `Read, Bash(git diff:*, git log:*)` are two.
+/// `Read, Bash(git diff:*, git log:*)` has two entries.
 fn split_at_commas(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut depth = 0_usize;
@@ -63,14 +63,14 @@ fn split_at_commas(text: &str) -> Vec<String> {
 }
 
 impl AgentFile {
-    /// `stem` is the file's name without `.md`, by which plans know the agent.
+    /// Parses a file. `stem` is its name without `.md`, which plans use for the agent.
     pub fn parse(stem: &str, text: &str) -> Result<Self, BadFrontMatter> {
         let (fields, body): (AgentFields, String) = front_matter::read(text)?;
         if body.is_empty() {
             let message = "it says nothing below its fields: the text there is what the session is told";
             return Err(BadFrontMatter::at_line(text, text.lines().count(), message));
         }
-        // `*` is everything, which is what no list means.
+        // `*` means all tools, like a missing list.
         let tools = fields.tools.map(ToolList::list).filter(|tools| !tools.iter().any(|tool| tool == "*"));
         Ok(Self {
             name: fields.name.unwrap_or_else(|| stem.to_owned()),
@@ -83,7 +83,7 @@ impl AgentFile {
     }
 }
 
-/// The agents we ship, so that a project without any works.
+/// The built-in agents, for projects without any.
 pub const BUILT_IN: [(&str, &str); 5] = [
     ("coder", include_str!("../../agents/coder.md")),
     ("validator", include_str!("../../agents/validator.md")),
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// The original split at the first `---` anywhere.
+    /// The original tool split at the first `---` anywhere.
     #[test]
     fn fields_end_at_a_line_of_three_dashes() {
         let text = "---\nname: a\ndescription: 'reads --- and writes'\nprofile: DESIGN\nwrites: docs/**\nvalidate: false\ncolor: red\n---\nA\n---\nB\n";

@@ -1,6 +1,7 @@
-//! A look at the finished command line before anything is started: could this session do its work with nobody there?
+//! Checks the finished command line before a start: the session must be able to work unattended.
 //!
-//! It does not trust whoever built the flags. A session that fails this would burn money and do nothing, or do too much.
+//! The check does not trust the code that built the flags. A session that fails it would cost money and do nothing, or
+//! do too much.
 
 use super::command::{FROM_STDIN, JSON, PRINT};
 use super::flags::{
@@ -42,8 +43,8 @@ pub enum FailedCheck {
     Undeliverable { path: String },
 }
 
-/// Checks a command line without its program. `files` are those that the session must write. `real` is the path of a
-/// directory without links, if it is there.
+/// Checks a command line without its program. `files` are the files that the session must write. `real` returns the
+/// path of an existing directory without links.
 pub fn check_flags(
     arguments: &[String],
     request: &Request<'_>,
@@ -70,7 +71,7 @@ pub fn check_flags(
     if let Some(directory) = directories.iter().find(|directory| !scope.contains(directory)) {
         return Err(FailedCheck::OutsideScope { directory: (*directory).into() });
     }
-    // Codex works in its directory without being told.
+    // Codex may use its working directory without a flag.
     let must_be_told = scope.iter().skip(usize::from(request.dialect == Dialect::Codex));
     let can_write = can_write(flags, request.dialect);
     if let Some(directory) = must_be_told
@@ -86,7 +87,7 @@ pub fn check_flags(
     }
 }
 
-/// The flags of a command line that ends as it should, so that nothing in it is taken for a prompt.
+/// Returns the flags of a command line that ends correctly, so that no flag is taken for a prompt.
 fn without_prompt(arguments: &[String], dialect: Dialect) -> Result<&[String], FailedCheck> {
     let flags = match (dialect, arguments) {
         (Dialect::Claude, [.., last]) if last == PRINT => Some(arguments),
@@ -100,7 +101,7 @@ fn without_prompt(arguments: &[String], dialect: Dialect) -> Result<&[String], F
     flags.filter(|flags| !separator(flags)).ok_or_else(|| FailedCheck::PromptSwallowed { flag: last_flag() })
 }
 
-/// The values behind a flag, up to the next one.
+/// Returns the values after a flag, up to the next one.
 fn values<'a>(flags: &'a [String], name: &str) -> Option<Vec<&'a str>> {
     let mut found = None;
     for (place, _) in flags.iter().enumerate().filter(|(_, word)| *word == name) {
@@ -151,7 +152,7 @@ fn claude(flags: &[String], sandbox: Sandbox) -> Result<Vec<&str>, FailedCheck> 
     Ok(values(flags, ADD_DIR).unwrap_or_default())
 }
 
-/// The directories it is given besides its own.
+/// Returns the additional directories.
 fn codex(flags: &[String], sandbox: Sandbox) -> Result<Vec<&str>, FailedCheck> {
     let never_asks = flags.windows(2).any(|words| words[0] == CODEX_CONFIG && words[1] == NEVER_ASK);
     bypass(flags, sandbox, CODEX_BYPASS, never_asks.then_some(NEVER_ASK))?;

@@ -1,9 +1,9 @@
 //! `claude -p --output-format stream-json --verbose`, versions 2.1.197 and 2.1.325.
 //!
-//! Things to know: one answer of the model comes as several lines with the same id and the same usage. An error of the
-//! API comes as text of the model, and is known by the field `error` beside it. Denials are told up to three times (a line of
-//! their own in newer versions, the tool's answer, the list at the end), and one kind only in the tool's answer
-//! (2.1.197: edits that a path rule denies). The usage of the last line is only the last answer's where a session failed.
+//! One answer of the model arrives as several lines with the same id and the same usage. An API error arrives as text
+//! of the model, marked by the field `error`. A denial appears up to three times: as a line of its own in newer
+//! versions, in the tool's result, and in the final list. One kind appears only in the tool's result (2.1.197: edits
+//! that a path rule denies). In a failed session the usage of the last line covers only the last answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::texts::HeadlessRules;
 
 #[derive(Debug, Default)]
 pub struct ClaudeStream {
-    /// Tools whose answers are awaited: name and main argument.
+    /// Pending tool calls: name and main argument.
     tools: BTreeMap<String, (String, String)>,
     denied: BTreeSet<String>,
     counted: BTreeSet<String>,
@@ -24,10 +24,10 @@ pub struct ClaudeStream {
     limited: bool,
 }
 
-/// What says most about a tool's use; the first that is there.
+/// The most informative arguments of a tool; the first one present is used.
 const MAIN_ARGUMENTS: [&str; 10] =
     ["file_path", "notebook_path", "pattern", "command", "url", "query", "path", "description", "prompt", "skill"];
-/// Lines of `system` that tell nothing we need.
+/// Ignored lines of `system`.
 const SILENT: [&str; 5] = ["thinking_tokens", "status", "hook_started", "hook_response", "vcs_state_changed"];
 
 impl ClaudeStream {
@@ -63,7 +63,7 @@ impl ClaudeStream {
 
     fn assistant(&mut self, line: &Value) -> Vec<Event> {
         let message = line.get("message").unwrap_or(&Value::Null);
-        // Not the model: the tool itself tells an error, and again at the end.
+        // The tool itself, not the model, reports an error, and reports it again at the end.
         if text(line, "error").is_some() || text(message, "model") == Some("<synthetic>") {
             return Vec::new();
         }
@@ -114,7 +114,7 @@ impl ClaudeStream {
         events
     }
 
-    /// A denial is told once, however often the stream does.
+    /// Reports a denial once, even if the stream repeats it.
     fn deny(&mut self, id: &str, name: Option<String>, summary: Option<String>, why: &str) -> Option<Event> {
         if !self.denied.insert(id.to_owned()) {
             return None;
@@ -125,7 +125,7 @@ impl ClaudeStream {
         Some(Event::ToolDenied { name, summary: summary.or(known_summary), why: why.to_owned() })
     }
 
-    /// `allowed` and `allowed_warning` are no limits, whatever else is rejected.
+    /// `allowed` and `allowed_warning` are no limits, even if other fields are rejected.
     fn rate_limit(&mut self, line: &Value) -> Option<Event> {
         let info = line.get("rate_limit_info")?;
         (text(info, "status") == Some("rejected")).then(|| {
@@ -183,7 +183,7 @@ impl ClaudeStream {
     }
 }
 
-/// By model if it says so: only there everything is counted.
+/// Returns the usage by model if present, because only that is complete.
 fn final_usage(line: &Value) -> Usage {
     let models: Vec<ModelUsage> = line
         .get("modelUsage")
@@ -217,7 +217,7 @@ fn summary(input: &Value) -> String {
     MAIN_ARGUMENTS.iter().find_map(|name| text(input, name)).map(shortened).unwrap_or_default()
 }
 
-/// The text of an answer, which is a string or a list of blocks.
+/// Returns the text of an answer, which is a string or a list of blocks.
 fn plain(content: Option<&Value>) -> String {
     let text = match content {
         Some(Value::String(text)) => text.clone(),

@@ -1,9 +1,8 @@
 //! `codex exec --json`, versions 0.145.0 and 0.166.0.
 //!
-//! Things to know: failures are texts and nothing else, also limits. A patch that is refused, or a command that asks for more
-//! than the sandbox, does not appear in the stream at all; it is told on standard error. A command that the sandbox stops
-//! is one that failed, if it appears: some do not, and some begin and never end. No prices are told. Tokens that came out of
-//! the cache are among the input tokens.
+//! Failures, including limits, are plain texts. A refused patch, or a command that needs more than the sandbox, appears
+//! only on standard error. A command stopped by the sandbox counts as failed, if it appears: some do not, and some
+//! begin and never end. Prices are not reported. Input tokens include cached tokens.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +62,7 @@ impl CodexStream {
         };
         let id = owned(item, "id").unwrap_or_default();
         let mut events = Vec::new();
-        // Some end without having begun.
+        // Some items end without a start.
         if self.begun.insert(id.clone()) {
             events.push(Event::ToolUse { id: id.clone(), name: name.into(), summary: summary.clone() });
         }
@@ -116,7 +115,7 @@ fn failed(line: &Value, texts: &HeadlessRules) -> Vec<Event> {
     events
 }
 
-/// An error in words. Some are the JSON that the server answered with.
+/// Returns an error as text. Some errors are the server's JSON response.
 fn plain(message: Option<&str>) -> String {
     let message = message.unwrap_or_default();
     let answer: Option<Value> = serde_json::from_str(message).ok();
@@ -124,7 +123,7 @@ fn plain(message: Option<&str>) -> String {
     inner.unwrap_or(message).to_owned()
 }
 
-/// The command itself: `/bin/bash -lc 'make test'` is around all of them.
+/// Returns the inner command, without the `/bin/bash -lc 'make test'` wrapper of every command.
 fn command(line: &str) -> String {
     let inner = line.split_once(" -lc ").map_or(line, |(_, command)| command);
     let unquoted = inner.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));

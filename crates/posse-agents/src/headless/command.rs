@@ -1,35 +1,34 @@
-//! The whole command of a session: permission flags, model, limits and format. The prompt comes on standard input.
+//! The whole command of a session: permission flags, model, limits and format. The prompt is sent on standard input.
 
 use std::collections::BTreeMap;
 
 use super::flags::{FlagError, READ_INSTRUCTIONS, Request, build_permission_flags};
 use super::{Dialect, Sandbox};
 
-/// What the arguments of Claude Code end with, and those of Codex. No flag with a list of values may stand last.
+/// The last argument of Claude Code; `JSON` is that of Codex. A flag that takes a list of values may not be last.
 pub(super) const PRINT: &str = "--print";
 pub(super) const JSON: &str = "--json";
-/// Tells Codex to read its prompt from standard input. Claude Code does so by itself.
+/// Tells Codex to read its prompt from standard input. Claude Code does so by default.
 pub(super) const FROM_STDIN: &str = "-";
 
-/// What a session is asked, and how far it may go.
+/// The request to a session, and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
     pub prompt: &'a str,
     pub model: Option<&'a str>,
-    /// Claude Code only; Codex cannot be limited. It notices after the fact, so a little more may be spent.
+    /// Claude Code only; Codex has no limit. Claude Code checks afterwards, so a little more may be spent.
     pub max_budget_usd: Option<f64>,
 }
 
-/// What is to be started. Whoever does it gives the process a group of its own.
+/// The process to start. The caller gives it its own process group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {
     pub argv: Vec<String>,
     pub directory: String,
     pub set: BTreeMap<String, String>,
     pub unset: Vec<String>,
-    /// All that it reads on standard input. It comes from a file and so ends: an open pipe makes Codex wait for ever and
-    /// Claude Code for three seconds, and a terminal could be asked questions. In the arguments every user of the
-    /// machine could read it.
+    /// The complete standard input. It comes from a file and therefore ends. With an open pipe Codex waits forever and
+    /// Claude Code three seconds; a terminal could show prompts; arguments are visible to every user of the machine.
     pub prompt: String,
 }
 
@@ -61,7 +60,8 @@ pub fn command_line(request: &Request<'_>, asked: &Asked<'_>) -> Result<Vec<Stri
 }
 
 impl Spawn {
-    /// A session of the program at this path. `set` and `unset` are what it is told besides, by its manifest and the plan.
+    /// Builds a session of the program at this path. `set` and `unset` are extra variables of its manifest and the
+    /// plan.
     pub fn new(
         program: &str,
         request: &Request<'_>,
@@ -80,7 +80,7 @@ impl Spawn {
         let keeps_out_of_tmp =
             request.dialect == Dialect::Codex && request.sandbox == Sandbox::On && request.policy.strict;
         if let Some(results) = request.scope.results.clone().filter(|_| keeps_out_of_tmp) {
-            // The sandbox lets nothing into /tmp, and compilers and tests need a place.
+            // The sandbox blocks /tmp, but compilers and tests need a temporary directory.
             spawn.set.entry("TMPDIR".into()).or_insert(results);
         }
         if request.leaves_out_settings() {

@@ -1,4 +1,4 @@
-//! What a session says, in words that are the same for every agent.
+//! The events of a session, in the same form for every agent.
 
 use posse_core::plan::budget::ModelUsage;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub enum Event {
         model: Option<String>,
         version: Option<String>,
     },
-    /// Text of the model. Nothing in it is evidence of anything.
+    /// Text of the model. Its content is no evidence.
     Said(String),
     ToolUse {
         id: String,
@@ -22,15 +22,15 @@ pub enum Event {
         id: String,
         ok: bool,
     },
-    /// The session was not allowed to use a tool. It goes on without.
+    /// A tool call was denied. The session continues without it.
     ToolDenied {
         name: Option<String>,
         summary: Option<String>,
         why: String,
     },
-    /// What was used so far, all in all. A later one replaces it.
+    /// Total usage so far. A later event replaces it.
     Usage(Usage),
-    /// What all of it costs, in dollars, as the tool estimates it. None if it does not say.
+    /// Total cost in dollars, as estimated by the tool; `None` if unknown.
     Cost(Option<f64>),
     Limit(Limit),
     Retry {
@@ -40,14 +40,14 @@ pub enum Event {
     },
     Warning(String),
     Ended(End),
-    /// A line of this kind, of which we make nothing.
+    /// An ignored line of this kind.
     Unknown(String),
 }
 
-/// Tokens. What the tool does not say is not known, and not zero.
+/// Token counts. Unreported counts are unknown, not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Without those that came out of a cache.
+    /// Without cached tokens.
     pub input: Option<u64>,
     pub output: Option<u64>,
     pub cache_read: Option<u64>,
@@ -64,7 +64,7 @@ impl Tokens {
         }
     }
 
-    /// The sum; what neither knows stays unknown.
+    /// Returns the sum; counts unknown on both sides stay unknown.
     pub fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -89,34 +89,34 @@ pub struct Usage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     pub source: LimitSource,
-    /// `five_hour`, `seven_day` …, in the vendor's words.
+    /// `five_hour`, `seven_day` …, in the vendor's terms.
     pub kind: Option<String>,
     pub resets_at: Option<i64>,
-    /// What it said about it; a time may be in it.
+    /// The agent's message, possibly with a time.
     pub text: Option<String>,
 }
 
-/// How we know. The first is the best.
+/// The source of the information, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitSource {
-    /// It was said in so many fields.
+    /// Structured fields.
     Structured,
     Status,
-    /// An error begins with words that mean it.
+    /// The known beginning of an error text.
     Text,
 }
 
-/// The end of a session, as it told it. A session that was killed tells none.
+/// The end of a session, as reported by the agent. A killed session reports none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
     pub ok: bool,
-    /// Its last words, or what went wrong.
+    /// The last message, or the error.
     pub text: String,
     pub reason: Reason,
     pub turns: Option<u64>,
     pub duration_ms: Option<u64>,
-    /// Of that, waiting for the model.
+    /// The part of it spent waiting for the model.
     pub api_ms: Option<u64>,
 }
 
@@ -132,11 +132,11 @@ pub enum Reason {
     Completed,
     MaxTurns,
     MaxBudget,
-    /// Waiting helps.
+    /// A usage limit: waiting helps.
     Limit,
-    /// A person has to sign in, or to correct a key.
+    /// A person must sign in, or correct a key.
     SignedOut,
-    /// The model's server failed, or was not reached.
+    /// The model's server failed, or was unreachable.
     Api {
         status: Option<u16>,
     },

@@ -1,4 +1,4 @@
-//! What an agent may do, for people: its flags, one to a line, and why each is there.
+//! Explains an agent's permissions for people: its flags, one per line, with the reason for each.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub fn explain_flags(agent: &str, granted: &Granted, request: &Request<'_>) -> R
         text.push_str("  Codex has no list of tools: of a profile it knows only whether it writes\n");
     }
     for Flag { words, why } in explained(request)? {
-        // One rule for all paths is worth a look, the hundred for all but some are not.
+        // A single rule for all paths is shown; the many rules for the paths outside are only counted.
         let (paths, others): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| word.contains("(//"));
         let hidden = paths.len() > 1;
         let seen = others.into_iter().chain(paths.iter().copied().filter(|_| !hidden));
@@ -28,7 +28,7 @@ pub fn explain_flags(agent: &str, granted: &Granted, request: &Request<'_>) -> R
     Ok(text)
 }
 
-/// A word as a shell would need it.
+/// Quotes a word for a shell.
 fn shown(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }

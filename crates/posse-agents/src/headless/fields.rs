@@ -1,4 +1,4 @@
-//! Fields of a line of JSON, which may be there or not, and may be anything.
+//! Optional fields of a JSON line, of any type.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
-//! The one place where permission flags are written.
+//! Builds all permission flags.
 //!
-//! Claude Code has a flag for each of the two questions: `--allowedTools` (what may be used) and `--permission-mode` (what
-//! happens when something needs approval). Codex has a sandbox for the first and an approval policy for the second.
-//! Measured on Claude Code 2.1.197 and 2.1.325 and on Codex 0.145.0 and 0.166.0: docs/decisions/0007-headless.md.
+//! Claude Code has one flag per question: `--allowedTools` (which tools may be used) and `--permission-mode` (what
+//! happens if an approval is needed). Codex has a sandbox for the first and an approval policy for the second. Measured
+//! on Claude Code 2.1.197 and 2.1.325 and on Codex 0.145.0 and 0.166.0: docs/decisions/0007-headless.md.
 
 use posse_core::plan::config::Bash;
 
@@ -17,8 +17,8 @@ pub(super) const ADD_DIR: &str = "--add-dir";
 pub(super) const PERMISSION_MODE: &str = "--permission-mode";
 pub(super) const ACCEPT_EDITS: &str = "acceptEdits";
 const SETTING_SOURCES: &str = "--setting-sources";
-/// Makes Claude Code read the instructions (`CLAUDE.md`, `.claude/rules`) in the directories of `--add-dir`. Without the
-/// project's settings it does not read its instructions either.
+/// Makes Claude Code read the instructions (`CLAUDE.md`, `.claude/rules`) in the directories of `--add-dir`. Without
+/// the project's settings it would skip the project's instructions.
 pub(super) const READ_INSTRUCTIONS: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD";
 pub(super) const CLAUDE_BYPASS: &str = "--dangerously-skip-permissions";
 
@@ -26,22 +26,22 @@ pub(super) const CODEX_SANDBOX: &str = "--sandbox";
 pub(super) const READ_ONLY_SANDBOX: &str = "read-only";
 pub(super) const WRITE_SANDBOX: &str = "workspace-write";
 pub(super) const CODEX_CONFIG: &str = "-c";
-/// `codex exec` has no flag for it, only the setting.
+/// `codex exec` has only this setting, and no flag.
 pub(super) const NEVER_ASK: &str = r#"approval_policy="never""#;
 const NOT_ALL_OF_TMP: &str = "sandbox_workspace_write.exclude_slash_tmp=true";
 const IGNORE_RULES: &str = "--ignore-rules";
 pub(super) const CODEX_BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 
-/// What no session does, whoever it is.
+/// Commands denied to every session.
 const NEVER: [&str; 2] = ["Bash(git push:*)", "Bash(sudo:*)"];
 
-/// Where a session may work: real paths, without symbolic links. Claude Code looks at where a path leads, and would find
-/// everything outside.
+/// The directories of a session: real paths without symbolic links. Claude Code resolves links, and would treat every
+/// linked path as outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// Its working directory: the worktree, never the checkout that the worktree was made from.
+    /// The working directory: the worktree, never the original checkout.
     pub directory: String,
-    /// Where it leaves its result.
+    /// The directory of the session's result.
     pub results: Option<String>,
 }
 
@@ -61,8 +61,8 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether the session runs without the project's settings. With the sandbox off, or where it may run every command,
-    /// they could allow nothing more.
+    /// Returns whether the session runs without the project's settings. With the sandbox off, or if every command is
+    /// allowed, those settings could not allow more.
     pub(super) fn leaves_out_settings(&self) -> bool {
         let confined = self.sandbox == Sandbox::On && self.policy.strict;
         self.dialect == Dialect::Claude && confined && self.profile.bash != Bash::Full
@@ -98,7 +98,8 @@ fn flag<S: Into<String>>(name: &str, values: impl IntoIterator<Item = S>, why: &
     Flag { words, why }
 }
 
-/// The permission flags of a session. With the sandbox off exactly one, which allows everything; with it on never that one.
+/// Returns the permission flags of a session. With the sandbox off the result is one flag that allows everything; with
+/// the sandbox on that flag never appears.
 pub fn build_permission_flags(request: &Request<'_>) -> Result<Vec<String>, FlagError> {
     Ok(explained(request)?.into_iter().flat_map(|flag| flag.words).collect())
 }
@@ -119,7 +120,7 @@ pub(super) fn explained(request: &Request<'_>) -> Result<Vec<Flag>, FlagError> {
 
 const OFF: &str = "the sandbox is off: everything is allowed, nothing is asked";
 
-/// What goes into flags must not be able to become one.
+/// Rejects values that would be parsed as flags.
 fn check_words(request: &Request<'_>) -> Result<(), FlagError> {
     let Request { profile, scope, policy, .. } = request;
     if profile.tools.is_empty() {
@@ -157,7 +158,7 @@ fn claude(request: &Request<'_>) -> Vec<Flag> {
         }
     }
     if usable.is_empty() {
-        // Only commands that read are left. The list may not be empty, and reading is what they do.
+        // Only read-only commands are left. The list may not be empty, so it allows reading.
         usable.push("Read".into());
     }
     let mut flags = vec![
@@ -183,7 +184,7 @@ fn claude(request: &Request<'_>) -> Vec<Flag> {
         }
         denied.extend(NEVER.map(str::to_owned));
         denied.extend(policy.deny.iter().cloned());
-        // A profile that writes nothing has no place to write: the mode would accept `touch` and `>` otherwise.
+        // A profile without writes gets no writable directory: the mode would otherwise accept `touch` and `>`.
         let places = scope.directories().filter(|_| profile.writes());
         denied.extend(deny_edits_outside(places));
         flags.push(flag(DISALLOWED_TOOLS, denied, "never, whatever else allows it; the paths are all those outside"));

@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 struct Tree(BTreeMap<String, Tree>);
 
-/// Rules that deny edits everywhere but below these directories, which are absolute.
+/// Returns rules that deny edits everywhere but below these absolute directories.
 pub(super) fn deny_edits_outside<'a>(directories: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut root = Tree::default();
     let mut all: Vec<&str> = directories.into_iter().collect();
-    // A directory inside another is in it already; going down to it would deny the rest of the other.
+    // A nested directory is already covered; descending to it would deny the rest of the outer one.
     all.sort_unstable();
     let mut taken: Vec<&str> = Vec::new();
     for directory in all {
@@ -57,7 +57,7 @@ fn descend(above: &str, tree: &Tree, rules: &mut Vec<String>) {
     }
 }
 
-/// Patterns for all names that begin with `prefix` and do not go on as one of these do.
+/// Returns patterns for all names that begin with `prefix` and do not continue like one of these.
 fn other_names(prefix: &mut String, rests: &[&[char]], found: &mut impl FnMut(&str)) {
     let next: BTreeSet<char> = rests.iter().filter_map(|rest| rest.first().copied()).collect();
     if !prefix.is_empty() && rests.iter().all(|rest| !rest.is_empty()) {
@@ -76,16 +76,16 @@ fn other_names(prefix: &mut String, rests: &[&[char]], found: &mut impl FnMut(&s
     }
 }
 
-/// A character as it stands in a pattern. One that means something there, or that may not be counted as one, is left open:
-/// the rule then says more, but never denies a name that has this character in this place.
+/// Returns a character as written in a pattern. A special or ambiguous character becomes a wildcard: the rule then
+/// covers more, but never denies a name that has this character in this place.
 fn literal(c: char) -> String {
     if c.is_ascii_alphanumeric() || "._-@+=~%".contains(c) { c.into() } else { "?".repeat(c.len_utf16()) }
 }
 
-/// A class of all characters but these, in either case, and but what ends a name: a class would match that too, and with it
-/// what lies in a directory whose name is the beginning of another.
+/// Returns a class of all characters except these, in either case, and except separators. A class would match a
+/// separator too, and so the content of a directory whose name is a prefix of another.
 fn other_characters(these: &BTreeSet<char>) -> Option<String> {
-    /// Nothing that has a meaning in a class stands at the end of a range.
+    /// No special character of a class is at the end of a range.
     const SPECIAL: &str = "[]\\!^-";
     let mut excluded = BTreeSet::new();
     for c in these {

@@ -1,6 +1,6 @@
-//! Which session gets which tools: profiles, and the agents that have them.
+//! Assigns tools to sessions: profiles, and the agents that use them.
 //!
-//! What is not known gets the narrowest profile or an error, never a wider one.
+//! Anything unknown gets the narrowest profile or an error, never a wider one.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::flags::FlagError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionProfile {
     pub name: String,
-    /// In the order in which they are said. `Bash` stands for what `bash` allows.
+    /// In output order. `Bash` stands for the commands that `bash` allows.
     pub tools: Vec<String>,
     pub bash: Bash,
 }
 
-/// The tools by which files are changed. `MultiEdit` is gone from today's versions, and harmless to name.
+/// The tools that change files. Current versions no longer have `MultiEdit`, but naming it is harmless.
 pub(super) const WRITE_TOOLS: [&str; 4] = ["Write", "Edit", "NotebookEdit", "MultiEdit"];
 pub(super) const BASH: &str = "Bash";
 
 pub const READ_ONLY: &str = "READ_ONLY";
 
-/// The profiles we ship. `planner` and `verifier` are what the pipeline calls its own two.
+/// Returns the built-in profiles. `planner` and `verifier` are the pipeline's own two.
 fn built_in() -> [PermissionProfile; 6] {
     let profile = |name: &str, tools: &str, bash| PermissionProfile {
         name: name.into(),
@@ -40,10 +40,10 @@ fn built_in() -> [PermissionProfile; 6] {
     ]
 }
 
-/// From narrow to wide. An agent that only lists its tools gets the first that has them all.
+/// From narrow to wide. An agent that only lists its tools gets the first profile that has them all.
 const BY_WIDTH: [&str; 4] = [READ_ONLY, "VERIFICATION", "DESIGN", "WRITE"];
 
-/// Profiles and the agents that have them: those of the original tool, and ours.
+/// Agents and their profiles: those of the original tool, and posse's.
 const AGENTS: [(&str, &str); 4] = [
     (
         READ_ONLY,
@@ -54,16 +54,16 @@ const AGENTS: [(&str, &str); 4] = [
     ("DESIGN", "ux-designer ux-implementer planner"),
 ];
 
-/// What the user's configuration says about permissions. Nothing of it comes from the project.
+/// The permissions in the user's configuration. The project cannot set them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether the flags are hardened beyond what makes a session work.
+    /// Whether the flags are hardened beyond what a session needs to work.
     pub strict: bool,
-    /// More profiles, or other ones under our names.
+    /// Additional profiles, and replacements for built-in ones.
     pub profiles: BTreeMap<String, SandboxProfile>,
-    /// Agent → profile, before our own map.
+    /// Agent → profile, before the built-in map.
     pub agents: BTreeMap<String, String>,
-    /// Rules that nobody gets around.
+    /// Denials that apply to every session.
     pub deny: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Policy {
 pub struct Granted {
     pub profile: PermissionProfile,
     pub because: Because,
-    /// The agent's own list of tools took something away.
+    /// The agent's own list of tools removed some.
     pub narrowed: bool,
 }
 
@@ -97,13 +97,13 @@ pub enum Because {
 }
 
 impl Policy {
-    /// The policy of the user's configuration, narrowed by the project's.
+    /// Returns the policy of the user's configuration, narrowed by the project's.
     pub fn configured(sandbox: &SandboxSettings) -> Self {
         let SandboxSettings { strict, profiles, agents, deny, .. } = sandbox.clone();
         Self { strict, profiles, agents, deny }
     }
 
-    /// A profile by its name, in any case.
+    /// Returns a profile by its name, in any case.
     pub fn profile(&self, name: &str) -> Result<PermissionProfile, FlagError> {
         let same = |known: &str| known.eq_ignore_ascii_case(name);
         if let Some((known, profile)) = self.profiles.iter().find(|(known, _)| same(known)) {
@@ -124,7 +124,8 @@ impl Policy {
         names
     }
 
-    /// What an agent gets. Its own file can narrow what the maps give it; only where they are silent does it choose.
+    /// Returns the grant of an agent. The agent's own file can narrow a profile from the maps, and chooses one only if
+    /// the maps have none.
     pub fn grant(&self, agent: &str, file: Option<&AgentFile>) -> Result<Granted, FlagError> {
         let known = AGENTS
             .iter()
@@ -146,8 +147,8 @@ impl Policy {
         Ok(Granted { narrowed: narrow != profile, profile: narrow, because })
     }
 
-    /// What a session of the pipeline gets: the profile of its work, unless the user has given its agent another one. Its
-    /// file, which may be the project's own, can only narrow that.
+    /// Returns the permissions of a pipeline session: the profile of its work, unless the user has assigned another to
+    /// its agent. The agent's file, possibly the project's own, can only narrow it.
     pub fn grant_work(&self, work: &str, file: &AgentFile) -> Result<PermissionProfile, FlagError> {
         let profile = self.profile(self.agents.get(work).map_or(work, String::as_str))?;
         self.as_listed(work, &profile, file.tools.as_deref())
@@ -171,7 +172,7 @@ impl Policy {
         profiles.find(|profile| tools.iter().all(|tool| profile.tools.iter().any(|known| known == tool_name(tool))))
     }
 
-    /// A profile with no more than these tools. Rules for single commands stay if the profile allows them.
+    /// Returns a profile with at most these tools. Rules for single commands stay if the profile allows them.
     pub fn narrowed(&self, profile: &PermissionProfile, tools: &[String]) -> PermissionProfile {
         let listed = |tool: &str| tools.iter().any(|one| one == tool);
         let commands: Vec<String> =
@@ -180,7 +181,7 @@ impl Policy {
             bash if listed(BASH) => bash.clone(),
             _ if commands.is_empty() => Bash::None,
             Bash::None => Bash::None,
-            // What a rule names is allowed only as far as it only reads.
+            // Commands named by a rule are allowed only as read-only commands.
             Bash::ReadOnly => Bash::ReadOnly,
             Bash::Full => Bash::Rules(commands),
             Bash::Rules(allowed) => Bash::Rules(commands.into_iter().filter(|rule| allowed.contains(rule)).collect()),
@@ -193,7 +194,7 @@ impl Policy {
 }
 
 impl PermissionProfile {
-    /// The rules for commands, as Claude Code reads them. Commands that only read need none.
+    /// Returns the rules for commands in Claude Code's format. Read-only commands need none.
     pub(super) fn command_rules(&self) -> Vec<String> {
         match &self.bash {
             Bash::None | Bash::ReadOnly => Vec::new(),
@@ -207,7 +208,7 @@ impl PermissionProfile {
     }
 }
 
-/// `Bash` of `Bash(git diff:*)`.
+/// Returns `Bash` for `Bash(git diff:*)`.
 pub(super) fn tool_name(rule: &str) -> &str {
     rule.split_once('(').map_or(rule, |(name, _)| name)
 }

@@ -1,4 +1,4 @@
-//! From the bytes of a session to what it says. However the bytes are cut, the events are the same.
+//! Converts a session's bytes into events. The events do not depend on how the bytes are split.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::event::Event;
 use super::texts::HeadlessRules;
 use super::{Dialect, claude, codex};
 
-/// A line may hold a whole file. Beyond this it is not kept.
+/// Maximum length of a stored line; a line may hold a whole file.
 const LONGEST_LINE: usize = 16 << 20;
 
 pub struct Reader {
@@ -35,7 +35,7 @@ impl Reader {
         lines.iter().flat_map(|line| self.line(line)).collect()
     }
 
-    /// Bytes from its standard error, where some tell what they are not allowed.
+    /// Reads bytes from standard error, where some tools report denied permissions.
     pub fn stderr(&mut self, bytes: &[u8]) -> Vec<Event> {
         let lines = self.stderr.push(bytes);
         lines.iter().filter_map(|line| self.complaint(line)).collect()
@@ -70,7 +70,7 @@ impl Reader {
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
-    /// The line is longer than we keep.
+    /// The line exceeds the maximum length.
     too_long: bool,
 }
 
@@ -92,7 +92,7 @@ impl Lines {
         lines
     }
 
-    /// What has begun and was not ended. Nothing of a line that was too long.
+    /// Returns the unfinished line, or `None` if it was too long.
     fn rest(&mut self) -> Option<Vec<u8>> {
         let too_long = std::mem::take(&mut self.too_long);
         let line = std::mem::take(&mut self.begun);

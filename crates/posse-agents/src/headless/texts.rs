@@ -1,5 +1,5 @@
-//! What a manifest says about sessions without a terminal: whose words are spoken, and what texts mean where a tool tells
-//! something in no other way. They are looked for in errors only, never in what a model says.
+//! The manifest's rules for headless sessions: the dialect, and text patterns for facts that a tool reports in no other
+//! way. Patterns are matched against errors only, never against a model's text.
 
 use posse_core::written::Expression;
 use serde::Deserialize;
@@ -12,32 +12,32 @@ use super::event::{Limit, LimitSource};
 #[serde(deny_unknown_fields)]
 pub struct HeadlessRules {
     pub dialect: Dialect,
-    /// Variables it must not find, besides those of `launch`.
+    /// Variables to remove, besides those of `launch`.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// An error that means: the account has reached a limit.
+    /// An error about a reached account limit.
     #[serde(default)]
     limit: Vec<Expression>,
-    /// An error that means: a person has to sign in.
+    /// An error about a missing sign-in.
     #[serde(default)]
     signed_out: Vec<Expression>,
-    /// The answer of a tool that was not allowed to do its work. If there is a group, it is the reason.
+    /// The result of a denied tool call. A group, if present, captures the reason.
     #[serde(default)]
     denied: Vec<Expression>,
     /// The same, on standard error.
     #[serde(default)]
     denied_on_stderr: Vec<Expression>,
-    /// An error after which it tries again; groups `attempt` and `of`.
+    /// An error after which the agent retries; groups `attempt` and `of`.
     #[serde(default)]
     retry: Vec<Expression>,
-    /// Where an error has the status of an HTTP answer; the first group.
+    /// The HTTP status in an error; the first group.
     #[serde(default)]
     status: Vec<Expression>,
 }
 
 impl HeadlessRules {
-    /// Whether an error means a limit. Whoever asks has made sure that it is an error: the answer of a request, or what a
-    /// session that failed left on standard error. Each line may begin with it.
+    /// Returns the limit that an error reports. The caller ensures that the text is an error: a request's response, or
+    /// the standard error of a failed session. Each line may begin with it.
     pub fn limit(&self, error: &str) -> Option<Limit> {
         let line = error.lines().map(str::trim).find(|line| any(&self.limit, line))?;
         Some(Limit { source: LimitSource::Text, kind: None, resets_at: None, text: Some(line.to_owned()) })

@@ -1,5 +1,5 @@
-//! Where the chain ended, written down outside of the audit's own files. A chain that was made anew from some entry on
-//! fits itself and its head, but not what was anchored before.
+//! A copy of the chain's head outside of the audit's own files. A chain rewritten from some entry on is consistent with
+//! its head, but not with earlier anchors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::fmt;
 use super::{Flaw, FlawKind, Hash, Mark};
 use crate::time::Wall;
 
-/// Begins what is anchored. Log daemons put their own words before it.
+/// The start of an anchor line. Log daemons prepend their own fields.
 const TAG: &str = "posse-audit:";
 
 /// One anchored head. Written as a line, `posse-audit: home=0123456789ab seq=12 hash=… at=1700000000123`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchored {
-    /// Tells the audits of several homes apart that are anchored in one place.
+    /// Distinguishes the audits of several homes in one anchor file.
     pub home: String,
     pub end: Mark,
     pub at: Wall,
@@ -27,7 +27,7 @@ impl fmt::Display for Anchored {
 }
 
 impl Anchored {
-    /// Reads a line; `None` if it is none of ours.
+    /// Parses a line; returns `None` for lines of other programs.
     pub fn parse(line: &str) -> Option<Self> {
         let words: BTreeMap<&str, &str> =
             line.split_once(TAG)?.1.split_ascii_whitespace().filter_map(|word| word.split_once('=')).collect();
@@ -37,7 +37,7 @@ impl Anchored {
     }
 }
 
-/// Compares the audit with what was anchored of it. `hashes` are those of its entries as they are now.
+/// Compares the audit with its anchors. `hashes` are the current hashes of its entries.
 pub fn compare(anchored: &[Anchored], home: &str, hashes: &BTreeMap<i64, Hash>) -> Vec<Flaw> {
     let ours: Vec<Mark> =
         anchored.iter().filter(|one| one.home == home && one.end.seq > 0).map(|one| one.end).collect();

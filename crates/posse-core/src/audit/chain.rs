@@ -1,8 +1,8 @@
-//! How entries hang together. Each carries the hash of the one before, and its own over that and its text. Where the
-//! chain ends is kept in a second place, the head; without that, entries could be cut off the end unnoticed.
+//! The hash chain of the audit. Each entry has the previous entry's hash, and its own hash over that and its text. The
+//! end of the chain is also stored in a second place, the head; otherwise entries could be cut off the end undetected.
 //!
-//! This finds every change by someone who does not make all later hashes and the head anew. Someone who can write both
-//! places can do that; no file on the same machine prevents it.
+//! This detects every change by an attacker who does not recompute all later hashes and the head. An attacker who can
+//! write both places can do that; no file on the same machine prevents it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,15 +25,15 @@ pub struct Hash([u8; 32]);
 pub struct BadHash;
 
 impl Hash {
-    /// What the first entry follows.
+    /// The predecessor hash of the first entry.
     pub const BEGINNING: Hash = Hash([0; 32]);
 
-    /// Of a text on its own: what `sha256sum` says.
+    /// Hashes a single text, like `sha256sum`.
     pub fn of_text(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Of an entry that follows another.
+    /// Hashes an entry that follows another.
     pub fn of(previous: Hash, text: &str) -> Self {
         Self(Sha256::new().chain_update(previous.0).chain_update(text.as_bytes()).finalize().into())
     }
@@ -81,7 +81,7 @@ impl From<Hash> for String {
     }
 }
 
-/// One entry as it is stored. The text is what was hashed, byte by byte.
+/// A stored entry. The text holds exactly the hashed bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub seq: i64,
@@ -101,21 +101,22 @@ impl Mark {
     pub const BEGINNING: Mark = Mark { seq: 0, hash: Hash::BEGINNING };
 }
 
-/// The end of the chain, to which entries are added. It is kept in the second place.
+/// The end of the chain, to which entries are appended. Stored in the second place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     #[serde(flatten)]
     pub end: Mark,
-    /// While entries are being written: where it ends if they were not.
+    /// Set during a write: the end of the chain if the write is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Mark>,
-    /// The head was missing once, when the chain ended here.
+    /// The head was once missing, when the chain ended here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unvouched: Option<i64>,
 }
 
 impl Chain {
-    /// Goes on where the head says, whatever the last stored entry is: what was cut off or added meanwhile then shows.
+    /// Resumes from the head, regardless of the last stored entry. Entries cut off or added in the meantime are then
+    /// detected.
     pub fn resume(head: Option<&Chain>, last: Mark) -> Self {
         match head {
             Some(head) => {
@@ -130,7 +131,7 @@ impl Chain {
         self.end.seq + 1
     }
 
-    /// Adds an entry. Its number is `next`, or a higher one if somebody has taken that.
+    /// Appends an entry. Its number is `next`, or higher if another writer has used that number.
     pub fn append(&mut self, note: Note, seq: i64) -> Result<Row, serde_json::Error> {
         let entry = Entry { seq, note };
         let text = serde_json::to_string(&entry)?;
@@ -139,7 +140,7 @@ impl Chain {
         Ok(Row { seq: entry.seq, text, previous: previous.to_string(), hash: hash.to_string() })
     }
 
-    /// What is kept in the second place while the entries since `before` are being written.
+    /// Returns the head to store while the entries since `before` are being written.
     #[must_use]
     pub fn after(&self, before: &Chain) -> Self {
         Self { before: Some(before.end), ..*self }
@@ -224,7 +225,7 @@ struct Numbered {
 }
 
 impl Row {
-    /// Its number and links, if it is as it was written.
+    /// Returns the entry's number and links, if the entry is unchanged.
     fn read(&self) -> Option<(i64, Link)> {
         let (previous, hash) = (self.previous.parse().ok()?, self.hash.parse().ok()?);
         let number = serde_json::from_str::<Numbered>(&self.text).ok()?.seq;
@@ -232,7 +233,7 @@ impl Row {
     }
 }
 
-/// Takes in the rows one by one, in any order, and says what is wrong with them.
+/// Collects rows one by one, in any order, and reports their flaws.
 #[derive(Default)]
 pub struct Verifier {
     links: BTreeMap<i64, Link>,
@@ -249,7 +250,7 @@ impl Verifier {
             }
             None => {
                 self.flaws.push(Flaw::of(FlawKind::Changed, row.seq));
-                // Its hash still tells whether the others fit.
+                // Its hash still allows checking the other entries.
                 let hash = row.hash.parse().unwrap_or(Hash::BEGINNING);
                 self.links.entry(row.seq).or_insert(Link { previous: Hash::BEGINNING, hash, sound: false });
             }
@@ -267,7 +268,7 @@ impl Verifier {
     }
 }
 
-/// From entry to entry. Gives the last.
+/// Checks each entry against its predecessor. Returns the last number.
 fn walk(links: &BTreeMap<i64, Link>, flaws: &mut Vec<Flaw>) -> i64 {
     let mut last = 0;
     for (&number, link) in links {
@@ -285,7 +286,7 @@ fn walk(links: &BTreeMap<i64, Link>, flaws: &mut Vec<Flaw>) -> i64 {
     last
 }
 
-/// What is wrong if the entry after `last` says that it follows `previous`.
+/// Returns the flaw if the entry after `last` claims `previous` as its predecessor.
 fn unfit(links: &BTreeMap<i64, Link>, last: i64, previous: Hash) -> Option<Flaw> {
     let Some(before) = links.get(&last) else {
         return (previous != Hash::BEGINNING).then_some(Flaw::of(FlawKind::Rewritten, last + 1));
@@ -293,7 +294,7 @@ fn unfit(links: &BTreeMap<i64, Link>, last: i64, previous: Hash) -> Option<Flaw>
     if before.hash == previous {
         return None;
     }
-    // It follows an earlier one: posse knew nothing of those in between.
+    // The entry follows an earlier one: posse did not know the entries in between.
     let earlier = links.range(1..last).find(|(_, link)| link.hash == previous).map(|(number, _)| *number);
     let earlier = earlier.or((previous == Hash::BEGINNING).then_some(0));
     Some(match earlier {
@@ -303,7 +304,7 @@ fn unfit(links: &BTreeMap<i64, Link>, last: i64, previous: Hash) -> Option<Flaw>
     })
 }
 
-/// The end of the chain against the head.
+/// Compares the end of the chain with the head.
 fn compare(links: &BTreeMap<i64, Link>, last: i64, head: Option<&Chain>, flaws: &mut Vec<Flaw>) {
     let Some(head) = head else {
         return flaws.extend((last > 0).then_some(Flaw::of(FlawKind::Unvouched, last)));

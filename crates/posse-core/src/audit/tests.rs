@@ -34,7 +34,7 @@ fn answering() -> Note {
     note(Step::Answering(Box::new(Answering::new(Wish::Accept, Some(&dialog()), tail, vec!["1".into()]))))
 }
 
-/// An audit of so many entries, answers and outcomes by turns.
+/// Creates an audit of this many entries, alternating answers and outcomes.
 fn written(entries: i64) -> (Vec<Row>, Chain) {
     let mut chain = Chain::resume(None, Mark::BEGINNING);
     let next = |seq: i64| match seq % 2 {
@@ -65,7 +65,7 @@ fn an_entry_is_read_as_it_was_written() {
     assert_eq!(rows[0].previous, "0".repeat(64));
 }
 
-/// S-9, the seed's four: role, terminal, count, and up to five lines of the tail.
+/// S-9, the seed's four fields: role, terminal, count, and up to five lines of the tail.
 #[test]
 fn audit_log_content() {
     let rows = ["● Running", "", "Bash command", "  rm -r target", " ", "Proceed?", "❯ 1. Yes", "  2. No", "Esc", ""];
@@ -142,7 +142,7 @@ fn an_audit_nobody_touched_is_intact() {
     }
 }
 
-/// Writes a row anew, with a hash that fits.
+/// Rewrites a row with a matching hash.
 fn rehash(row: &mut Row) {
     row.hash = Hash::of(row.previous.parse().unwrap(), &row.text).to_string();
 }
@@ -211,7 +211,7 @@ fn whatever_is_done_to_entries_is_found_and_named() {
 fn what_happened_to_the_head_is_found() {
     let (rows, head) = written(4);
     assert_eq!(verify(&rows, None), [Flaw::of(FlawKind::Unvouched, 4)]);
-    // The daemon that goes on after that remembers it.
+    // The next daemon remembers the flaw.
     let last = Mark { seq: 4, hash: rows[3].hash.parse().unwrap() };
     let mut chain = Chain::resume(None, last);
     let mut more = rows.clone();
@@ -223,7 +223,7 @@ fn what_happened_to_the_head_is_found() {
     assert_eq!(verify(&older, Some(&head)), [Flaw::range(FlawKind::Missing, 4, 4)]);
 }
 
-/// Between the entries and the head lies a moment in which posse may be cut off.
+/// posse may be interrupted between writing the entries and the head.
 #[test]
 fn a_crash_while_writing_is_no_tampering() {
     let (rows, head) = written(2);
@@ -242,7 +242,7 @@ fn a_crash_while_writing_is_no_tampering() {
     assert_eq!(serde_json::from_str::<Chain>(&text).unwrap(), ahead);
 }
 
-/// What was cut off or added while posse was away stays visible after it has gone on.
+/// Entries cut off or added while posse was down stay visible after it resumes.
 #[test]
 fn going_on_hides_nothing() {
     let (mut rows, head) = written(4);
@@ -278,7 +278,7 @@ fn a_hash_is_64_digits() {
     }
 }
 
-/// Secrets are in commands, and what scrolled off is in the report.
+/// Commands contain secrets, and the report contains text that scrolled off.
 #[test]
 fn the_audit_has_the_whole_command_without_secrets() {
     let secret = format!("sk-ant-{}", "a1".repeat(20));

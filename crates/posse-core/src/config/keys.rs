@@ -38,33 +38,34 @@ pub enum KeyVariable {
     Bare(&'static str),
     /// `POSSE_SANDBOX`, else `ORCHESTRATOR_SANDBOX_ENABLED`, which is off only if it is `false`.
     Sandbox,
-    /// `POSSE_X` only. It goes before the plan's own value, so the command reads it like its option.
+    /// `POSSE_X` only. It overrides the plan's own value, so the command reads it like its option.
     Option(&'static str),
 }
 
-/// What a project's file may set. Agents can write that file, so it may only narrow what sessions may do.
+/// The rule for a key in a project's file. Agents can write that file, so it may only narrow the permissions of
+/// sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectRule {
     Any,
-    /// Nothing: the key decides which program runs, or what sessions may do.
+    /// Never: the key selects a program or the permissions of sessions.
     Never,
     OnlyTrue,
     /// Only the narrowest permission profile.
     OnlyNarrowest,
 }
 
-/// The value if both the user and the project set the key.
+/// The rule if both the user and the project set the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combine {
     Project,
-    /// A check of the user's cannot be replaced by a project.
+    /// The user's value: a project cannot replace a user's check.
     User,
     /// Lists and tables: all entries of both. Of two entries with one name, the user's.
     Union,
 }
 
 impl ConfigKey {
-    /// The name of the key in files of this source, if they may contain it.
+    /// Returns the name of the key in files of this source, if they may contain it.
     pub fn name_in(&self, source: LayerSource) -> Option<&'static str> {
         match source {
             LayerSource::User => self.user.then_some(self.path),
@@ -74,12 +75,12 @@ impl ConfigKey {
         }
     }
 
-    /// The name of a key of plans in a project's file.
+    /// Returns the name of a plan key in a project's file.
     pub fn plan_name(&self) -> Option<&'static str> {
         self.path.strip_prefix("plans.")
     }
 
-    /// Every variable that sets the key, the one that is looked at first at the front.
+    /// Returns every variable that sets the key, in the order of precedence.
     pub fn variables(&self) -> Vec<String> {
         match self.variable {
             KeyVariable::None => Vec::new(),
@@ -116,7 +117,7 @@ pub const SANDBOX: &str = "POSSE_SANDBOX";
 pub const LEGACY_SANDBOX: &str = "ORCHESTRATOR_SANDBOX_ENABLED";
 /// The key that accepts permission prompts.
 pub const AUTO_ACCEPT: &str = "permissions.auto_accept";
-/// How an agent may be started.
+/// The permission modes of an agent.
 pub const MODES: [&str; 3] = ["ask", "edits", "bypass"];
 const ROLES: [&str; 5] = ["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"];
 
@@ -135,12 +136,12 @@ const fn key(path: &'static str, kind: ValueKind, default: &'static str, about: 
     }
 }
 
-/// A key of config.toml.
+/// Declares a key of config.toml.
 const fn user(path: &'static str, kind: ValueKind, default: &'static str, about: &'static str) -> ConfigKey {
     key(path, kind, default, about).in_user_file()
 }
 
-/// A key of loop runs. `run` is its name in the JSON file; `KEYS` completes its path.
+/// Declares a key of loop runs. `run` is its name in the JSON file; `KEYS` completes its path.
 const fn run(
     run: &'static str,
     variable: &'static str,
@@ -149,12 +150,12 @@ const fn run(
     about: &'static str,
 ) -> ConfigKey {
     let key = key(run, kind, default, about);
-    // A variable called MODE or MODEL may belong to another program, and none may name a program to run.
+    // A variable called MODE or MODEL may belong to another program, and no variable may name a program to run.
     let variable = if variable.is_empty() { KeyVariable::None } else { KeyVariable::Bare(variable) };
     ConfigKey { run: Some(run), variable, ..key }
 }
 
-/// A key of plans, in a project's file and under `[plans]` of config.toml. `KEYS` completes its path.
+/// Declares a key of plans, in a project's file and under `[plans]` of config.toml. `KEYS` completes its path.
 const fn plan(path: &'static str, kind: ValueKind, default: &'static str, about: &'static str) -> ConfigKey {
     key(path, kind, default, about).in_user_file().project(ProjectRule::Any)
 }
@@ -187,7 +188,7 @@ pub static KEYS: LazyLock<Vec<ConfigKey>> = LazyLock::new(|| {
     keys
 });
 
-/// The keys of each role, below `loop.agents.ROLE`. Without a value, that of all roles counts.
+/// The keys of each role, below `loop.agents.ROLE`. A key without a value uses that of all roles.
 pub const AGENT_KEYS: [(&str, ValueKind, &str); 4] = [
     ("provider", Provider, "the agent of this role"),
     ("profile", Text, "the profile of this role"),
@@ -349,7 +350,7 @@ const PLAN_KEYS: [ConfigKey; 44] = [
     plan("limits.items_per_hour", POSITIVE, "30", "if more items are started, `posse auto` stops"),
 ];
 
-/// Names that files of other tools have, and what to do instead.
+/// Names from files of other tools, and their replacement.
 pub(super) const ELSEWHERE: [(&str, &str); 5] = [
     (
         "notify",

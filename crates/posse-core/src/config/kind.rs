@@ -13,9 +13,9 @@ use crate::plan::{cannot_fail, duration};
 /// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// A single value, as the text that it is in the file. A blank one counts as none.
+    /// A single value, kept as the text in the file. A blank value counts as unset.
     Scalar,
-    /// A list of such. A single value is a list of itself.
+    /// A list of scalars. A single value is a list of one.
     Scalars,
     /// May be empty.
     Text,
@@ -37,13 +37,13 @@ pub enum ValueKind {
     Provider,
     /// A program and its arguments.
     Arguments,
-    /// A list of words, none of them blank.
+    /// A list of words that are not blank.
     Words,
     /// A path, `syslog`, or a program and its arguments.
     Anchor,
-    /// Below the project.
+    /// A directory below the project.
     Directory,
-    /// Below the project, and not where agents may not write.
+    /// A directory below the project that agents cannot write to.
     StateDirectory,
     /// A command line for a shell.
     Command,
@@ -58,12 +58,12 @@ pub enum ValueKind {
     Profiles,
 }
 
-/// The commands of a permission profile, if they are not a list of rules.
+/// The commands of a permission profile, unless they are a list of rules.
 const POLICIES: [&str; 3] = ["none", "read_only", "full"];
 
 impl ValueKind {
-    /// Checks a value and returns it as it is kept. `subject` names the key in messages; `providers` are the known agents, if
-    /// they are to be checked.
+    /// Checks a value and returns its stored form. `subject` names the key in messages; `providers` are the known
+    /// agents, if they are to be checked.
     pub(crate) fn check(
         self,
         node: &Node,
@@ -166,8 +166,8 @@ impl ValueKind {
         }
     }
 
-    /// Parses the text of a variable. `None` if it is not a boolean where one is wanted; a text of another type is left to
-    /// `check`.
+    /// Parses the text of a variable. Returns `None` if a boolean is expected and the text is none; text of another
+    /// type is left to `check`.
     pub(super) fn of_variable(self, text: &str) -> Option<Node> {
         let word = |text: &str| Some(Node::scalar(TextSpan::default(), text, true));
         match self {

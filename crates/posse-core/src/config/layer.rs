@@ -1,4 +1,4 @@
-//! One source of configuration values, and several of them over one another.
+//! Sources of configuration values, and their merging.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,7 +30,7 @@ pub enum LayerSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigFormat {
     Toml,
-    /// The file of the original orchestrator. Unknown names in it may be meant for that tool: they are warnings.
+    /// The file of the original orchestrator. Unknown names cause warnings, because they may be meant for that tool.
     Yaml,
     Json,
 }
@@ -65,7 +65,7 @@ impl fmt::Display for ValueOrigin {
     }
 }
 
-/// The values of one source, checked.
+/// The checked values of one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigLayer {
     source: LayerSource,
@@ -133,7 +133,7 @@ impl ConfigLayer {
         Ok(layer)
     }
 
-    /// The values of command line options: key, text.
+    /// Reads the values of command line options: key, text.
     pub fn flags(values: &[(&'static str, &str)]) -> Result<Self, ConfigError> {
         let mut layer = Self::empty(LayerSource::Flags);
         for (path, text) in values {
@@ -171,7 +171,7 @@ impl ConfigLayer {
     }
 }
 
-/// Warns of a variable whose value reads like something that it does not mean.
+/// Warns about a value that looks like another meaning than its actual one.
 fn odd_value(key: &ConfigKey, name: &str, text: &str) -> Option<String> {
     if key.kind == ValueKind::OptIn && text != "1" && boolean(text) != Some(false) {
         return Some(format!("{name} is {text:?}, which counts as off: only 1 means on"));
@@ -249,7 +249,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// An unknown name. It is an error if it looks like a slip: otherwise a default would hold that nobody chose.
+    /// Reports an unknown name. A likely typo is an error, because the key would silently keep its default.
     fn unknown(&mut self, at: TextSpan, above: &str, path: &str, hint: Option<String>) {
         match hint {
             None if self.format == ConfigFormat::Yaml => {
@@ -271,7 +271,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// The names that a table may contain.
+    /// Returns the names that a table may contain.
     fn names_in<'s>(&'s self, above: &'s str) -> impl Iterator<Item = &'static str> + 's {
         self.names.iter().filter_map(move |(path, _)| match above {
             "" => path.split('.').next(),
@@ -279,7 +279,7 @@ impl FileReader<'_> {
         })
     }
 
-    /// The key that was meant: one of this table, or the same name elsewhere.
+    /// Returns the key that was probably meant: one of this table, or the same name elsewhere.
     fn meant(&self, above: &str, name: &str) -> Option<String> {
         let near = nearest(name, self.names_in(above));
         let elsewhere = || self.names.iter().find(|(path, _)| path.rsplit('.').next() == Some(name));
@@ -288,7 +288,7 @@ impl FileReader<'_> {
     }
 }
 
-/// The reason why a project's file must not set this value, if there is one.
+/// Returns the reason a project's file must not set this value, if any.
 fn refused(key: &ConfigKey, value: &Json, at: TextSpan) -> Option<FileProblem> {
     let name = key.plan_name().unwrap_or(key.path);
     let loosens = match key.project {
@@ -310,7 +310,7 @@ fn refused(key: &ConfigKey, value: &Json, at: TextSpan) -> Option<FileProblem> {
     Some(problem.hint(format!("set it in your own config.toml, as `{name}` in [{section}]{option}")))
 }
 
-/// A key with the value that counts.
+/// A key with its effective value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     pub key: &'static str,
@@ -339,7 +339,7 @@ pub fn resolve(layers: &[&ConfigLayer], wanted: impl Fn(&ConfigKey) -> bool) -> 
     KEYS.iter().filter(|key| wanted(key)).map(setting).collect()
 }
 
-/// The default as it is kept. A test checks that every default is a value of its key.
+/// Returns the default in its stored form. A test checks that every default is a valid value of its key.
 pub(super) fn default_of(key: &ConfigKey) -> Json {
     let node = tree::from_toml(&format!("x = {}", key.default)).ok();
     let value = node.iter().flat_map(Node::entries).next();
@@ -347,7 +347,7 @@ pub(super) fn default_of(key: &ConfigKey) -> Json {
     value.and_then(Result::ok).unwrap_or_default()
 }
 
-/// All entries of both; of two entries with one name, the second's.
+/// Returns all entries of both; of two entries with one name, the second's.
 fn union(first: &Json, second: &Json) -> Json {
     match (first, second) {
         (Json::Array(first), Json::Array(second)) => {
@@ -361,7 +361,7 @@ fn union(first: &Json, second: &Json) -> Json {
     }
 }
 
-/// The settings as a tree, each at the path that `name` gives it. Settings without a value are left out.
+/// Returns the settings as a tree, each at the path that `name` returns. Settings without a value are left out.
 pub fn tree_of(settings: &[Setting], name: impl Fn(&ConfigKey) -> Option<&'static str>) -> Json {
     let mut whole = Json::Object(serde_json::Map::new());
     for setting in settings {

@@ -8,7 +8,7 @@ use textwrap::{Options, WordSeparator, WordSplitter};
 use super::keys::{ConfigKey, KEYS, ProjectRule};
 use crate::visible::capitalised;
 
-/// The widest line of comments in files that posse writes.
+/// Maximum width of comments in generated files.
 const WIDTH: usize = 110;
 
 const USER_INTRO: &str = "The configuration of posse. Every key is shown with its default; remove the # to change it.";
@@ -17,7 +17,7 @@ const PROJECT_INTRO: &str = "The configuration of this project's plans. Every ke
     of seconds. Agents can write this file, so it cannot widen what they may do: keys marked \"config.toml only\" belong in your \
     own config.toml, under [plans], which accepts every key of this file.";
 
-/// The config.toml that `posse config init` writes: every key of the user, commented out.
+/// Returns the config.toml of `posse config init`: every user key, commented out.
 pub fn user_template() -> String {
     let keys = KEYS.iter().filter(|key| key.user && key.plan_name().is_none());
     let mut text = template(USER_INTRO, keys.map(|key| (key.path, key)));
@@ -29,7 +29,7 @@ pub fn user_template() -> String {
     text
 }
 
-/// The file that `posse plan init` writes: every key of plans, commented out.
+/// Returns the file of `posse plan init`: every plan key, commented out.
 pub fn project_template() -> String {
     template(PROJECT_INTRO, KEYS.iter().filter_map(|key| Some((key.plan_name()?, key))))
 }
@@ -40,7 +40,7 @@ fn template<'k>(intro: &str, keys: impl Iterator<Item = (&'static str, &'k Confi
     let mut sorted: Vec<(&str, &str, &ConfigKey)> = keys
         .map(|(path, key)| path.rsplit_once('.').map_or(("", path, key), |(section, name)| (section, name, key)))
         .collect();
-    // A section is written once, and keys without one come first. Otherwise the order of the declaration stays.
+    // Each section appears once, after the keys without one. Otherwise the declaration order stays.
     let order: Vec<&str> = sorted.iter().map(|(section, ..)| *section).collect();
     sorted.sort_by_key(|(section, ..)| {
         if section.is_empty() { 0 } else { 1 + order.iter().position(|known| known == section).unwrap_or(0) }
@@ -66,7 +66,7 @@ fn template<'k>(intro: &str, keys: impl Iterator<Item = (&'static str, &'k Confi
     text
 }
 
-/// A value for a key without a default, so that its form is seen.
+/// Returns an example value for a key without a default.
 fn example(key: &ConfigKey) -> &'static str {
     match key.plan_name().unwrap_or(key.path) {
         "build_command" => r#""make""#,
@@ -93,7 +93,7 @@ fn comment(text: &mut String, words: &str) {
     text.push('\n');
 }
 
-/// A value for a table of settings.
+/// Formats a value for a table of settings.
 pub fn shown_value(value: &Json) -> String {
     match value {
         Json::Null => "unset".into(),
@@ -108,7 +108,7 @@ pub fn shown_value(value: &Json) -> String {
     }
 }
 
-/// `7d`, `90s`.
+/// Formats a duration, such as `7d` or `90s`.
 pub fn shown_duration(long: Duration) -> String {
     let seconds = long.as_secs();
     match seconds {
@@ -136,14 +136,14 @@ pub(crate) fn check_reference(page: &str, generated: &str) {
 
 #[cfg(test)]
 impl ConfigKey {
-    /// The row of a key of runs in docs/reference/loop-configuration.md.
+    /// Returns the row of a run key in docs/reference/loop-configuration.md.
     pub(crate) fn run_row(&self) -> String {
         let default = super::layer::default_of(self);
         let variable = self.variables().pop().map(|name| format!("`{name}` ")).unwrap_or_default();
         format!("| `{}` | {variable}| `{default}` | {} |", self.run.unwrap_or_default(), self.about)
     }
 
-    /// The row of a key of plans in docs/reference/configuration.md.
+    /// Returns the row of a plan key in docs/reference/configuration.md.
     pub(crate) fn plan_row(&self) -> String {
         let default = if self.default.is_empty() { String::new() } else { format!("`{}` ", self.default) };
         let yours = match self.project {

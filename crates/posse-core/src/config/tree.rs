@@ -7,7 +7,7 @@ use crate::file_problem::{FileProblem, TextSpan};
 use crate::plan::fields::as_bool;
 use crate::plan::yaml::{self, Node, Notation, Value, YamlEntry};
 
-/// A value by its type. Only unquoted words can be something else than text.
+/// A value by its type. Only unquoted words can be something other than text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Typed<'n> {
     /// `null`, or a YAML key without a value.
@@ -44,7 +44,7 @@ fn typed_word(text: &str) -> Typed<'_> {
     }
 }
 
-/// Describes a value for a message that something else was expected.
+/// Describes a value for a message about an unexpected type.
 pub(super) fn describe(node: &Node) -> String {
     match typed(node) {
         Typed::Nothing => "nothing".into(),
@@ -57,7 +57,7 @@ pub(super) fn describe(node: &Node) -> String {
     }
 }
 
-/// The places where lines of a text start, so that the span of a value does not cost a walk through the text.
+/// The start offsets of a text's lines, so that spans are computed without scanning the text.
 struct LineIndex<'t> {
     text: &'t str,
     starts: Vec<usize>,
@@ -82,7 +82,7 @@ impl<'t> LineIndex<'t> {
             YamlEntry { key: Node::scalar(self.span(key.span()), &**name, false), value: self.toml_value(value) }
         };
         let mut entries: Vec<YamlEntry> = table.iter().map(entry).collect();
-        // In the order of the file, so that mistakes are reported in that order.
+        // In the order of the file, so that errors are reported in that order.
         entries.sort_by_key(|entry| entry.key.at.start);
         Value::Map(entries, Notation::Block)
     }
@@ -104,14 +104,14 @@ impl<'t> LineIndex<'t> {
         Node { at, value }
     }
 
-    /// A JSON value. The text is known to be valid, and not deeper than `serde_json` allows.
+    /// Converts a JSON value. The text is known to be valid, and within the depth limit of `serde_json`.
     fn json_value(&self, raw: &RawValue) -> Node {
         let start = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
         let at = self.span(start..start + raw.get().len());
         let value = match raw.get().as_bytes().first() {
             Some(b'{') => {
                 let entries = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(raw.get());
-                // By name: the specification wants unknown keys in that order.
+                // Sorted by name: the specification requires unknown keys in that order.
                 let entries = entries.unwrap_or_default().into_iter();
                 Value::Map(entries.map(|(name, value)| self.json_entry(&name, value)).collect(), Notation::Flow)
             }
@@ -129,7 +129,8 @@ impl<'t> LineIndex<'t> {
 
     fn json_entry(&self, name: &str, value: &RawValue) -> YamlEntry {
         let value = self.json_value(value);
-        // The name ends at the last quote before the value. A name with escapes is longer in the file: the value will do.
+        // The name ends at the last quote before the value. For a name with escapes, whose length differs, the value's
+        // span is used.
         let end = self.text[..value.at.start].rfind('"').unwrap_or_default();
         let start = end.saturating_sub(name.len());
         let at = if self.text.get(start..end) == Some(name) { self.span(start..end) } else { value.at };
@@ -155,14 +156,14 @@ pub(super) fn from_json(text: &str) -> Result<Node, FileProblem> {
         let what = error.to_string().split(" at line ").next().unwrap_or_default().to_owned();
         FileProblem::new(index.span(start..start), format!("not valid JSON: {what}"))
     };
-    // The whole first: it finds every mistake, and bounds the depth.
+    // Parsing the whole text first finds every error, and bounds the depth.
     serde_json::from_str::<serde_json::Value>(body).map_err(not_json)?;
     let raw = serde_json::from_str::<&RawValue>(body).map_err(not_json)?;
     Ok(index.json_value(raw))
 }
 
 pub(super) fn from_yaml(text: &str) -> Result<Node, FileProblem> {
-    // The parser takes a file of nothing but comments for an empty value.
+    // The parser returns an empty value for a file that has only comments.
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Node { at: TextSpan::default(), value: Value::Map(Vec::new(), Notation::Block) });
     }

@@ -1,20 +1,20 @@
-//! Shortening: what of one agent's answer the next one is shown. An agent that is shown everything each time loses the
-//! thread, and the money.
+//! Shortens one agent's answer for the next agent. An agent that receives every answer in full loses focus and costs
+//! more.
 
 use super::config::Condensation;
 use super::lines::{section, value_of};
 
-/// What stands in the place of feedback that is blank: a blank would read as if there were nothing to do.
+/// Placeholder for blank feedback, which would read as if there were nothing to do.
 const NOTHING: &str = "(It wrote nothing.)";
 
-/// Feedback that is passed on whole, or what stands in its place.
+/// Returns feedback that is passed on whole, or its placeholder.
 fn uncondensed(text: &str, rules: &Condensation) -> Option<String> {
     let is_blank = text.trim().is_empty();
     let whole = if is_blank { NOTHING } else { text };
     (is_blank || !rules.condense_review_feedback).then(|| whole.to_owned())
 }
 
-/// The notes of a review, for whoever is to act on them.
+/// Returns the notes of a review for the agent that acts on them.
 pub(super) fn review_notes(text: &str, rules: &Condensation) -> String {
     if let Some(whole) = uncondensed(text, rules) {
         return whole;
@@ -23,7 +23,7 @@ pub(super) fn review_notes(text: &str, rules: &Condensation) -> String {
     or_head(&lines, &section(&lines, &["REVIEW_NOTES"], &[]), rules.max_feedback_lines)
 }
 
-/// What the tester saw, for the programmer of the next round.
+/// Returns the tester's observations for the programmer of the next round.
 pub(super) fn test_evidence(text: &str, rules: &Condensation) -> String {
     if let Some(whole) = uncondensed(text, rules) {
         return whole;
@@ -36,19 +36,19 @@ pub(super) fn test_evidence(text: &str, rules: &Condensation) -> String {
     or_head(&lines, &found, rules.max_test_evidence_lines)
 }
 
-/// What the programmer needs of the analyst's summary.
+/// Returns the parts of the analyst's summary that the programmer needs.
 pub(super) fn analyst_handoff(text: &str, rules: &Condensation) -> String {
     let wanted: [&[&str]; 3] = [&["OpenSpec artifacts", "Artifacts"], &["Implementation notes"], &["Risks"]];
     cross_phase(text, &wanted, &["Downstream impact"], rules)
 }
 
-/// What the tester, or the programmer of the next round, needs of the programmer's summary.
+/// Returns the parts of the programmer's summary that the tester, or the programmer of the next round, needs.
 pub(super) fn programmer_handoff(text: &str, rules: &Condensation) -> String {
     let wanted: [&[&str]; 2] = [&["Files changed"], &["Behavior implemented", "Behaviour implemented"]];
     cross_phase(text, &wanted, &["Known limitations"], rules)
 }
 
-/// The wanted sections, in this order. Each ends where another one begins, wanted or not.
+/// Returns the wanted sections in this order. Each ends at the next known heading, wanted or not.
 fn cross_phase(text: &str, wanted: &[&[&str]], unwanted: &[&str], rules: &Condensation) -> String {
     if !rules.condense_cross_phase {
         return text.to_owned();
@@ -63,7 +63,7 @@ fn cross_phase(text: &str, wanted: &[&[&str]], unwanted: &[&str], rules: &Conden
     or_head(&lines, &found, rules.max_cross_phase_lines)
 }
 
-/// The beginning of what was found or, if that is blank, of the whole text.
+/// Returns the beginning of the sections found or, if they are blank, of the whole text.
 fn or_head(whole: &[&str], found: &[&str], max: u32) -> String {
     let blank = found.iter().all(|line| line.trim().is_empty());
     head(if blank { whole } else { found }, max)

@@ -1,5 +1,5 @@
-//! The configuration of a loop run as a value: what the environment, the JSON file that the operator names, and the user's
-//! config.toml set, and the defaults for the rest.
+//! The configuration of a loop run, merged from the environment, the operator's JSON file, the user's config.toml and
+//! the defaults.
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +61,7 @@ pub struct LoopLimits {
     pub review_evidence_min_match: u32,
 }
 
-/// What is shortened when an answer is handed on, and to how many lines.
+/// The parts of an answer that are shortened when passed on, and their length in lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condensation {
@@ -74,7 +74,7 @@ pub struct Condensation {
     pub max_test_evidence_lines: u32,
 }
 
-/// How an answer is awaited. All times in seconds.
+/// The settings for awaiting an answer. All times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
@@ -83,23 +83,24 @@ pub struct Handoff {
     pub response_timeout: u32,
     pub max_file_reminders: u32,
     pub auto_accept_permissions: bool,
-    /// The same without the environment, whose value holds only for the person who set it, not for one who resumes the run.
+    /// The setting without the environment, whose value applies only to the person who set it, not to one who resumes
+    /// the run.
     pub auto_accept_configured: Option<bool>,
     pub waiting_timeout: u32,
 }
 
 impl Handoff {
-    /// How long an agent may be quiet without an answer, and how long it may take to start.
+    /// Returns the maximum time an agent may be quiet without an answer, and may take to start.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.idle_grace_seconds.into())
     }
 
-    /// How long a turn may take in all.
+    /// Returns the maximum duration of a turn.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.response_timeout.into())
     }
 
-    /// How long a question may wait for a person. `None`: as long as the turn has time.
+    /// Returns the maximum time a question may wait for a person. `None`: as long as the turn lasts.
     pub fn patience(&self) -> Option<Duration> {
         (self.waiting_timeout > 0).then(|| Duration::from_secs(self.waiting_timeout.into()))
     }
@@ -197,7 +198,7 @@ impl ResolvedRun {
 
     fn of_layers(layers: &[&ConfigLayer]) -> Self {
         let mut settings = resolve(layers, |key| key.run.is_some());
-        // A role is like all of them, unless the file says otherwise.
+        // A role uses the settings for all roles, unless the file overrides them.
         for role in Role::ALL {
             for (name, ..) in AGENT_KEYS {
                 let of_all = settings.iter().find(|setting| setting.key.strip_prefix("loop.") == Some(name)).cloned();
@@ -218,7 +219,7 @@ impl ResolvedRun {
     }
 }
 
-/// The environment's decision on whether permissions are accepted, if there is one.
+/// Returns the environment's setting for accepting permissions, if any.
 pub fn auto_accept_in(variable: &dyn Fn(&str) -> Option<String>) -> Option<bool> {
     ConfigLayer::environment(variable, None, |key| key.path == AUTO_ACCEPT).ok()?.get(AUTO_ACCEPT)?.as_bool()
 }

@@ -1,23 +1,22 @@
-//! Finding lines in what an agent wrote. Agents dress lines up (`**RESULT: PASS**`, `## Risks`, `- Risks:`); that makes no
-//! difference here.
+//! Finds lines in an agent's answer. Decoration (`**RESULT: PASS**`, `## Risks`, `- Risks:`) is ignored.
 
-/// What may stand around a line without changing what it says.
+/// Returns whether a character may decorate a line without changing its meaning.
 fn dressing(c: char) -> bool {
     c.is_whitespace() || matches!(c, '*' | '_' | '#' | '-' | '`')
 }
 
-/// The line without what it is dressed in.
+/// Returns the line without its decoration.
 pub(super) fn undressed(line: &str) -> &str {
     line.trim_matches(dressing)
 }
 
-/// What follows `head` and its colon, if the line begins so. Any case.
+/// Returns the text after `head` and its colon, if the line starts with them. Case is ignored.
 pub(super) fn value_of<'a>(line: &'a str, head: &str) -> Option<&'a str> {
     let rest = after(undressed(line), head)?;
     rest.trim_start_matches(dressing).strip_prefix(':').map(undressed)
 }
 
-/// Whether the line is a heading of this title: the title, and nothing that makes it another word.
+/// Returns whether the line is a heading with this title, and no longer word.
 pub(super) fn has_title(line: &str, title: &str) -> bool {
     after(undressed(line), title).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
@@ -27,7 +26,7 @@ fn after<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
     head.eq_ignore_ascii_case(beginning).then_some(rest)
 }
 
-/// From the first line with one of the titles up to the next with one of the other titles, or to the end.
+/// Returns the lines from the first with one of the titles up to the next with one of the other titles, or to the end.
 pub(super) fn section<'a>(lines: &[&'a str], titles: &[&str], until: &[&str]) -> Vec<&'a str> {
     let has = |line: &str, titles: &[&str]| titles.iter().any(|title| has_title(line, title));
     let Some(start) = lines.iter().position(|line| has(line, titles)) else { return Vec::new() };

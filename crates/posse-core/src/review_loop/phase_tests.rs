@@ -1,4 +1,4 @@
-//! The table of phases, row by row, and what the scenarios say of them.
+//! The table of phases, row by row, and the scenarios about it.
 
 use super::config::{Condensation, LoopLimits};
 use super::*;
@@ -31,7 +31,7 @@ fn begin(start: Role) -> Rounds {
     Rounds::begin(rules(), prompt(), start)
 }
 
-/// Answers in turn, each to the turn it is written beside.
+/// Applies the answers in order; each is listed with its turn.
 #[track_caller]
 fn play(rounds: &mut Rounds, turns: &[(Key, &str)]) -> Vec<Note> {
     let mut notes = Vec::new();

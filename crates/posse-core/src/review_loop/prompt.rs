@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The line above the first part.
+/// The header of the first part.
 pub const EXPLORE_HEADER: &str = "*** ORIGINAL EXPLORE SUMMARY ***";
-/// The line above the second part.
+/// The header of the second part.
 pub const SCENARIO_HEADER: &str = "*** SCENARIO TEST ***";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -35,8 +35,8 @@ pub enum PromptError {
 }
 
 impl Prompt {
-    /// Line ends of other systems and blanks after a header do no harm. What stands above the first header is a note of
-    /// the user's to themselves, and is left out.
+    /// Parses a prompt. Foreign line ends and blanks after a header are accepted. Text above the first header is the
+    /// user's own note, and is left out.
     pub fn parse(text: &str) -> Result<Self, PromptError> {
         let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
         if text.trim().is_empty() {
@@ -59,7 +59,7 @@ impl Prompt {
     }
 }
 
-/// The prompt as a file has it: what `parse` reads.
+/// Formats the prompt as a file that `parse` reads.
 impl fmt::Display for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{EXPLORE_HEADER}\n{}\n\n{SCENARIO_HEADER}\n{}", self.explore, self.scenario)

@@ -1,4 +1,4 @@
-//! What holds whatever the agents say.
+//! Properties that hold for all answers of the agents.
 
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn limits() -> impl Strategy<Value = LoopLimits> {
     })
 }
 
-/// The most turns there can be: each round with both reviews in full and the test.
+/// Returns the maximum number of turns: each round with both reviews in full and the test.
 fn most_turns(limits: &LoopLimits) -> u32 {
     limits.max_rounds * (4 * limits.max_review_cycles + 1)
 }

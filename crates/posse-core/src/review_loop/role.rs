@@ -1,4 +1,4 @@
-//! Who takes part, and which turns there are.
+//! The roles of the loop, and their turns.
 
 use super::Phase;
 use crate::words;
@@ -16,7 +16,7 @@ words! {
 }
 
 impl Role {
-    /// The profile it has unless another is asked for.
+    /// Returns the default profile.
     pub fn profile(self) -> &'static str {
         match self {
             Self::Analyst => "system_analyst",
@@ -27,7 +27,7 @@ impl Role {
         }
     }
 
-    /// The turn that is its own. Roles and turns are declared in the same order.
+    /// Returns the role's own turn. Roles and turns are declared in the same order.
     pub fn key(self) -> Key {
         Key::ALL[self as usize]
     }
@@ -47,12 +47,12 @@ words! {
 }
 
 impl Key {
-    /// Whose turn it is.
+    /// Returns the role that takes this turn.
     pub fn role(self) -> Role {
         Role::ALL[self as usize]
     }
 
-    /// The phase in which it is asked for.
+    /// Returns the phase of this turn.
     pub fn phase(self) -> Phase {
         match self {
             Self::Analyst | Self::AnalystReview => Phase::Analyst,
@@ -61,7 +61,7 @@ impl Key {
         }
     }
 
-    /// The file in which the answer comes.
+    /// Returns the name of the answer's file.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Analyst => "analyst_summary.md",

@@ -1,5 +1,5 @@
-//! The state file: where a run stands, for people, for other tools, and for a run whose journal is gone. The journal is the
-//! truth; this is its mirror. Files that older programs wrote are read too.
+//! The state file: the status of a run for people, for other tools, and for a run whose journal is lost. The file only
+//! mirrors the journal. Files of older programs are also read.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,15 +10,16 @@ use serde_json::{Map, Value};
 
 use super::{Final, Key, NO_FEEDBACK, Next, Note, Phase, Prompt, PromptError, Role, Rounds, Rules, primary};
 
-/// The form of the file.
+/// The format version of the file.
 pub(crate) const VERSION: u32 = 1;
 
-/// Reading it is lenient where a sensible value is at hand, strict where a guess could repeat or lose work.
+/// The contents of a state file. Parsing is lenient where a sensible default exists, and strict where a guess could
+/// repeat or lose work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateFile {
     #[serde(default = "version", deserialize_with = "count")]
     pub version: u32,
-    /// When it was written: UTC, RFC 3339, with `Z`.
+    /// The time of writing: UTC, RFC 3339, with `Z`.
     #[serde(default, deserialize_with = "lenient")]
     pub updated_at: String,
     #[serde(default, deserialize_with = "lenient")]
@@ -37,17 +38,17 @@ pub struct StateFile {
     pub session_name: String,
     #[serde(default, deserialize_with = "terminals")]
     pub terminals: BTreeMap<Role, TerminalOf>,
-    /// Where the answers of this run are kept.
+    /// The directory of this run's answers.
     #[serde(default, deserialize_with = "lenient")]
     pub run_dir: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub in_flight: Option<InFlight>,
-    /// What someone else has written there.
+    /// Fields of other programs.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What the agents have come to so far.
+/// The results of the agents so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoopProgress {
@@ -57,17 +58,17 @@ pub struct LoopProgress {
     pub(super) phase: Phase,
     #[serde(rename = "current_cycle", deserialize_with = "count")]
     pub(super) cycle: u32,
-    /// The run began with a reviewer, and that first review is still to come.
+    /// The run began with a reviewer, and that first review is still pending.
     #[serde(deserialize_with = "lenient")]
     pub(super) start_at_peer: bool,
-    /// What the tester found last.
+    /// The tester's last findings.
     #[serde(deserialize_with = "feedback")]
     pub(super) feedback: String,
     #[serde(deserialize_with = "feedback")]
     pub(super) analyst_feedback: String,
     #[serde(deserialize_with = "feedback")]
     pub(super) programmer_feedback: String,
-    /// What the programmer had done in the round that failed.
+    /// The programmer's work in the failed round.
     #[serde(rename = "programmer_context_for_retry", deserialize_with = "lenient")]
     pub(super) context_for_retry: String,
     #[serde(deserialize_with = "outputs")]
@@ -106,7 +107,7 @@ pub struct TerminalOf {
     pub provider: String,
 }
 
-/// A turn that was begun and of which no answer has been taken.
+/// A turn whose answer has not been accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlight {
     pub key: Key,
@@ -148,14 +149,14 @@ impl StateFile {
         }
         Prompt::parse(value["prompt"].as_str().unwrap_or_default())?;
         let mut state: StateFile = serde_json::from_value(value).map_err(|error| json(&error))?;
-        // Older files have the id alone; its provider is then that of the file.
+        // Older files have only the id; the provider is then the file's.
         for terminal in state.terminals.values_mut().filter(|terminal| terminal.provider.is_empty()) {
             terminal.provider.clone_from(&state.provider);
         }
         Ok(state)
     }
 
-    /// As it is written: pretty, with a newline at the end.
+    /// Serializes the file: pretty-printed, with a newline at the end.
     pub fn write(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -178,12 +179,12 @@ fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Prompt, D::Er
     Prompt::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
-/// A value that makes no sense is the default.
+/// Replaces an invalid value with the default.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
-/// A number from 1 on; anything else is 1.
+/// Reads a number from 1 on; anything else is 1.
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     lenient(deserializer).map(|number: Option<NonZeroU32>| number.map_or(1, NonZeroU32::get))
 }
@@ -219,7 +220,7 @@ impl Rounds {
         &self.progress
     }
 
-    /// A state file that says nothing of times, places and terminals.
+    /// Returns a state file without times, directories and terminals.
     #[cfg(test)]
     pub(crate) fn to_state(&self) -> StateFile {
         StateFile {
@@ -239,8 +240,8 @@ impl Rounds {
         }
     }
 
-    /// A run taken up from its file. Its phase begins again with the primary, in the cycle it was in, and everybody is
-    /// told everything once more.
+    /// Restores a run from its file. The phase restarts with the primary, in the same cycle, and each role gets the
+    /// whole task again.
     pub fn from_state(state: &StateFile, rules: Rules) -> (Rounds, Vec<Note>) {
         let max = rules.limits.max_rounds;
         let mut rounds = Rounds::new(rules, state.prompt.clone(), state.progress.clone());
@@ -277,8 +278,8 @@ impl Rounds {
         Vec::new()
     }
 
-    /// Goes on with this turn, of which the answer is there or on its way, instead of with the beginning of its phase.
-    /// False if the run is not in a place where that makes sense.
+    /// Continues with this turn, whose answer exists or is pending, instead of restarting its phase. Returns false if
+    /// the turn does not fit the run's position.
     pub fn resume_at(&mut self, key: Key) -> bool {
         let running = matches!(self.next, Next::Turn(_));
         let has_work =

@@ -1,7 +1,7 @@
-//! The text of each turn: the values that its prompt template is rendered with.
+//! The text of each turn: the values for its prompt template.
 //!
-//! No text begins with a character that an agent's input field takes for a command (`/`, `!`, `#`, `@`), and none of them,
-//! handed back as it is, would be a verdict.
+//! No text begins with a character that an agent's input field treats as a command (`/`, `!`, `#`, `@`). No text counts
+//! as a verdict if an agent returns it unchanged.
 
 #[cfg(test)]
 mod tests;
@@ -24,10 +24,10 @@ pub(super) fn text(rounds: &Rounds, key: Key, instruction: &str) -> String {
         max_review_cycles => rules.limits.max_review_cycles,
         openspec => rules.openspec,
         test_command => rules.project_test_cmd,
-        // An agent that has the task or the handoff before its eyes is only referred to it.
+        // An agent that already has the task or the handoff gets only a reference to it.
         task => (!knows_task).then_some(&rounds.prompt.explore),
         handoff => (!(knows_handoff && condensation.condense_upstream_on_repeat)).then(handoff),
-        // Without an approval, the reviewer's last notes tell the programmer which parts are in doubt.
+        // Without an approval, the reviewer's last notes show the programmer the doubtful parts.
         open_points => (rounds.progress.analyst_feedback != NO_FEEDBACK && !knows_handoff).then_some(&rounds.progress.analyst_feedback),
         scenario => rounds.prompt.scenario,
         tester_feedback => rounds.progress.feedback,

@@ -1,8 +1,7 @@
-//! What a reviewer or the tester decided. Verdicts fail closed: what is not said plainly is not a yes.
+//! The decision of a reviewer or the tester. Verdicts fail closed: anything but an explicit yes counts as no.
 //!
-//! A verdict is a line of its own, `REVIEW_RESULT: …` or `RESULT: …`. A line that offers both choices is the template,
-//! handed back unfilled; it says nothing. Of several verdicts the negative one counts, and a yes with a reservation is
-//! none.
+//! A verdict is a line of its own, `REVIEW_RESULT: …` or `RESULT: …`. A line that offers both choices is the unfilled
+//! template, and is ignored. Of several verdicts the negative one counts, and a yes with a reservation is no yes.
 
 use std::sync::LazyLock;
 
@@ -12,32 +11,32 @@ use super::lines::{section, undressed, value_of};
 use super::{Key, Rules};
 use crate::visible::shortened;
 
-/// What the verdict lines of a text say together.
+/// The combined meaning of a text's verdict lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Yes,
     No,
-    /// A line that ought to be a verdict and is not a plain one. Counts as no.
+    /// A verdict line is ambiguous. Counts as no.
     Unclear(String),
     /// There is no verdict line. Counts as no.
     Missing,
 }
 
-/// The words of a verdict.
+/// The keywords of a verdict.
 struct Words {
     head: &'static str,
     yes: &'static str,
-    /// Beginnings of words, so that "failed" is a no as well.
+    /// Prefixes of words, so that "failed" is a no as well.
     no: &'static [&'static str],
 }
 
 const TEST: Words = Words { head: "RESULT", yes: "PASS", no: &["fail"] };
 const REVIEW: Words = Words { head: "REVIEW_RESULT", yes: "APPROVED", no: &["revis", "reject"] };
 
-/// The longest part of a line in a message, in characters.
+/// Maximum length of a line quoted in a message, in characters.
 const SHOWN: usize = 120;
 
-/// What the tester says: yes is PASS.
+/// Parses the tester's verdict: yes is PASS.
 pub(super) fn test_verdict(text: &str) -> Verdict {
     verdict(text, &TEST)
 }
@@ -49,7 +48,7 @@ fn verdict(text: &str, words: &Words) -> Verdict {
             return Verdict::No;
         }
         let Some(value) = value_of(line, words.head) else { continue };
-        // The format is in capitals; "Result: the page loads" is an ordinary sentence.
+        // The requested format is in capitals; "Result: the page loads" is an ordinary sentence.
         let written_as_asked = line.contains(words.head);
         match (judge(value, words), &together) {
             (Judged::No, _) => return Verdict::No,
@@ -64,7 +63,7 @@ fn verdict(text: &str, words: &Words) -> Verdict {
     together
 }
 
-/// A no is heard where a yes would not be: quoted, numbered, or called the final one.
+/// Returns whether the line is a no. Unlike a yes, a no also counts if it is quoted, numbered, or called final.
 fn says_no(line: &str, words: &Words) -> bool {
     let Some(at) = line.find(words.head) else { return false };
     let (before, value) = (&line[..at], line[at..].trim_start_matches(words.head));
@@ -79,7 +78,7 @@ fn says_no(line: &str, words: &Words) -> bool {
 enum Judged {
     Yes,
     No,
-    /// It has the word for yes, and something beside it.
+    /// The yes has an addition.
     Reserved,
     /// Both choices.
     Template,
@@ -110,21 +109,21 @@ fn judge(value: &str, words: &Words) -> Judged {
     }
 }
 
-/// Words that say no more than the yes itself. There are more ways to take something back than can be listed, so what a
-/// remark may say is listed instead.
+/// Words that only repeat a yes. The ways to retract a yes are too many to list, so the harmless words are listed
+/// instead.
 const AFFIRMING: &str = "\
     a above acceptance again all and are as at been below checked checks code complete completed confirmed criteria \
     criterion cycle done each every everything evidence executed exit expected fine for fulfilled good great green \
     has have held hold holds is items lgtm looks met most notes observed of ok pass passed ran requirements review \
     round satisfied scenario scenarios see seen steps successful successfully tests the this verified was were work \
     works";
-/// What there may be so and so many of.
+/// Words that may follow a count.
 const COUNTED: [&str; 7] = ["checks", "criteria", "items", "requirements", "scenarios", "steps", "tests"];
-/// What may be said not to be there.
+/// Words that may be reported as absent.
 const UNWANTED: [&str; 8] =
     ["blockers", "defects", "errors", "failures", "findings", "issues", "problems", "regressions"];
 
-/// Whether what follows the word for yes leaves it a yes: nothing, or a remark set apart from it that only repeats it.
+/// Returns whether the text after a yes leaves it a yes: nothing, or a separate remark that only repeats it.
 fn harmless(rest: &str) -> bool {
     if !rest.contains(char::is_alphanumeric) {
         return true;
@@ -151,8 +150,8 @@ fn harmless(rest: &str) -> bool {
     rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '(']) && (0..words.len()).all(affirms)
 }
 
-/// Words that take something back, and beginnings of such words. A line that is not written as a verdict is asked to be is an
-/// ordinary sentence unless it has one of these.
+/// Words and prefixes that express a reservation. A line not in the requested format is an ordinary sentence unless it
+/// has one of these.
 const RESERVATIONS: [&str; 12] =
     ["but", "if", "not", "though", "although", "however", "unless", "without", "only", "cannot", "until", "once"];
 const RESERVED_STEMS: [&str; 13] = [
@@ -184,18 +183,18 @@ fn in_words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(apart).filter(|word| !word.is_empty()).map(|word| word.replace('’', "'").to_lowercase())
 }
 
-/// What comes of a review.
+/// The outcome of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Approved,
-    /// Approved by the reviewer and not by us.
+    /// Approved by the reviewer, but held back by the gate.
     HeldBack(Lack),
     Revise,
     Unclear(String),
     Missing,
 }
 
-/// What an approval lacks.
+/// The part that an approval lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Lack {
     #[error("approval counts from cycle {min} on, and this is cycle {cycle}")]
@@ -232,8 +231,8 @@ fn lack(review: Key, text: &str, cycle: u32, rules: &Rules) -> Option<Lack> {
     (found < wanted).then_some(Lack::Evidence { found, wanted })
 }
 
-/// The notes of a review, without their heading, and without lines of the prompt: an agent that hands the form back has
-/// shown nothing.
+/// Returns the notes of a review, without their heading and without lines of the prompt: a returned template proves
+/// nothing.
 fn review_notes(template: &str, text: &str) -> String {
     let ours = |line: &str| template.lines().any(|known| undressed(known) == undressed(line));
     let lines: Vec<&str> = text.split('\n').collect();
@@ -244,7 +243,7 @@ fn review_notes(template: &str, text: &str) -> String {
     lines.filter(|line| !ours(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// How many kinds of evidence there are in the notes.
+/// Returns the number of kinds of evidence in the notes.
 fn evidence(review: Key, notes: &str) -> usize {
     let patterns = if review == Key::AnalystReview { &ANALYST_EVIDENCE } else { &PROGRAMMER_EVIDENCE };
     patterns.matches(notes).iter().count()
@@ -272,12 +271,12 @@ static PROGRAMMER_EVIDENCE: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// Both on one line, in either order, with at most so many characters between.
+/// Returns a pattern for both words on one line, in either order, with at most `within` characters between them.
 fn near(one: &str, other: &str, within: usize) -> String {
     format!("(?:{one}).{{0,{within}}}(?:{other})|(?:{other}).{{0,{within}}}(?:{one})")
 }
 
-/// Patterns that cannot be compiled find nothing, and nothing is approved. A test sees to it that they can.
+/// Compiles the patterns. If they do not compile, nothing matches and nothing is approved; a test checks that they do.
 fn patterns(patterns: &[String]) -> RegexSet {
     RegexSetBuilder::new(patterns).case_insensitive(true).build().unwrap_or_else(|_| RegexSet::empty())
 }

@@ -6,7 +6,7 @@ use super::player::{ActivityKind, AgentCut, AgentHost, ScriptedAgent};
 use super::record::AgentRecord;
 use crate::scenario::AgentLook;
 
-/// How the user answered a dialog: with an option, counted from 0, or by cancelling it.
+/// The user's answer to a dialog: an option, counted from 0, or `None` for a cancel.
 pub(super) type DialogChoice = Option<usize>;
 
 impl<H: AgentHost> ScriptedAgent<H> {

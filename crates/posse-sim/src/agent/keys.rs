@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-/// How long a lone ESC may be the start of a sequence. Terminal programs commonly wait 50 ms; on a PTY the rest of a
-/// sequence arrives within a millisecond.
+/// Time during which a lone ESC may be the start of a sequence. Terminal programs commonly wait 50 ms; on a PTY the
+/// rest of a sequence arrives within a millisecond.
 pub(super) const ESCAPE_WAIT: Duration = Duration::from_millis(50);
 
 const PASTE_START: &[u8] = b"\x1b[200~";

@@ -24,7 +24,7 @@ use super::rows::{LookText, ScreenSize, Transcript, TranscriptEntry};
 use super::run::AgentRunError;
 use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, Scenario, ScriptStep, ToolUse};
 
-/// What a scripted agent needs of its surroundings: the time, the input of its terminal, and effects.
+/// The environment of a scripted agent: the time, the input of its terminal, and effects.
 pub(super) trait AgentHost {
     fn now(&self) -> Mono;
     /// Waits for input, until a time at most.
@@ -51,8 +51,8 @@ pub(super) enum AgentEffect {
         path: PathBuf,
         bytes: Vec<u8>,
     },
-    /// Writes a piece of a file in place. The first piece empties the file. The file stays open until the
-    /// last piece, even if someone moves it.
+    /// Writes a piece of a file in place. The first piece empties the file. The file stays open until the last piece,
+    /// even if another program moves it.
     Piece {
         path: PathBuf,
         bytes: Vec<u8>,
@@ -61,7 +61,7 @@ pub(super) enum AgentEffect {
     Log(AgentRecord),
 }
 
-/// Why steps end early.
+/// The reason steps end early.
 #[derive(Debug)]
 pub(super) enum AgentCut {
     /// The user interrupted the turn by a key.
@@ -99,7 +99,7 @@ pub(super) struct ScriptedAgent<H> {
     pub(super) activity: Option<Activity>,
     /// Whether the input box is shown.
     pub(super) ready: bool,
-    /// When the last character was typed.
+    /// The time of the last typed character.
     pub(super) typed: Option<Mono>,
     turns_started: u32,
     pub(super) turns_in_order: usize,

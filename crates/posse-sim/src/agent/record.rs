@@ -1,4 +1,4 @@
-//! The agent's own account of what happened, as JSON lines: a truth for tests that does not depend on the screen.
+//! The agent's own record of events, as JSON lines: a truth for tests that does not depend on the screen.
 
 use posse_core::review_loop::Key;
 use serde::Serialize;

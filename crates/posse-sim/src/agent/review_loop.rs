@@ -11,14 +11,15 @@ use super::player::{AgentCut, AgentEffect, AgentHost, ScriptedAgent};
 use super::record::AgentRecord;
 use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Thought};
 
-/// What an agent of the review loop remembers between turns.
+/// The memory of an agent of the review loop between turns.
 #[derive(Debug, Default)]
 pub(super) struct LoopMemory {
-    /// How often each turn was asked for (`tester.asked`) and answered (`tester.answered`), unless a directory counts that.
+    /// Number of requests (`tester.asked`) and answers (`tester.answered`) of each turn, unless a directory counts
+    /// them.
     tally: BTreeMap<String, u32>,
     /// The last request. A prompt that names no file, such as `continue`, repeats it.
     request: Option<LoopAnswerRequest>,
-    /// How often the loop asked for this key.
+    /// Number of times the loop asked for this key.
     nth: u32,
     /// The number of this turn among those that answered this key, once it has answered.
     answered: Option<u32>,

@@ -94,7 +94,7 @@ fn clean(text: &str) -> String {
     text.replace('\t', "    ").chars().filter(|c| !c.is_control()).collect()
 }
 
-/// A text to be wrapped: what its first row begins with, what all others begin with, and its style.
+/// A text to be wrapped: the prefix of its first row, the prefix of all others, and its style.
 pub(super) type LookText = (String, &'static str, &'static str, RowStyle);
 
 /// Texts one below the other, with this many blank rows before them.

@@ -22,7 +22,7 @@ use super::record::{AgentRecord, RecordLine};
 use super::rows::ScreenSize;
 use crate::scenario::{Scenario, ScenarioError, ScenarioPlayer};
 
-/// Why a scenario could not be played to its end.
+/// The reason a scenario could not be played to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentRunError {
     #[error(transparent)]

@@ -33,7 +33,7 @@ pub(super) struct Theatre {
     pub(super) looks: Vec<String>,
     /// All effects, with the milliseconds since the beginning.
     pub(super) effects: Vec<(u128, AgentEffect)>,
-    /// How often the agent was woken because a time had come.
+    /// Number of times the agent was woken by its timer.
     pub(super) ticks: usize,
 }
 

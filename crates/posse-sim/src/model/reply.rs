@@ -12,7 +12,7 @@ pub(crate) const PIECE: usize = 24;
 pub(crate) const INPUT_TOKENS: u64 = 1200;
 pub(crate) const OUTPUT_TOKENS: u64 = 60;
 
-/// What agents of a vendor ask for, and how they are answered.
+/// The protocol of a vendor: its requests and replies.
 #[derive(Clone, Copy)]
 pub(crate) struct Protocol {
     /// The end of the path of its requests.

@@ -11,7 +11,7 @@ pub struct ModelRequest {
     pub streamed: bool,
     /// The last message of the user, without additions of the agent.
     pub user_text: String,
-    /// What Claude Code adds to the user's words, such as project instructions.
+    /// The text that Claude Code adds to the user's, such as project instructions.
     pub reminders: String,
     /// The tool results since the model's last reply.
     pub tool_results: Vec<ModelToolResult>,
@@ -24,7 +24,7 @@ pub struct ModelRequest {
     pub(crate) heard: usize,
 }
 
-/// How a request relates to the scenarios.
+/// The relation of a request to the scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRole {
     /// The request plays a turn (`None` when the script is over). `attempt` counts the requests for it from 1.

@@ -18,7 +18,7 @@ pub(crate) struct ServerState {
     requests: u64,
 }
 
-/// Why a reply ends before its steps are over.
+/// The reason a reply ends before its steps are over.
 #[derive(Debug)]
 pub(crate) enum ReplyCut {
     /// The connection is lost, or the server stops.

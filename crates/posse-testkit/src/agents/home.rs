@@ -1,4 +1,4 @@
-//! A home of an agent in a test: how the agent is started in it, and what of it still runs.
+//! The home of an agent in a test: its launch settings and its remaining processes.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,7 +13,7 @@ use posse_sim::home::{MARK, ScriptedHome};
 use crate::http::HttpAnswer;
 use crate::{TestEnv, env, process};
 
-/// A home for one agent, or for several. It and the processes in it are gone when this value is.
+/// A home for one or several agents. Dropping the value removes it and its processes.
 pub struct AgentHome {
     home: ScriptedHome,
     path: OsString,
@@ -52,7 +52,7 @@ impl AgentHome {
         command
     }
 
-    /// Starts the agent by its provider, which finds it in the path.
+    /// Starts the agent by its provider, which finds the agent in the path.
     #[track_caller]
     pub fn launch_as(&self, env: &TestEnv, provider: &str) -> Terminal {
         let create = Create { provider: Some(provider.to_owned()), ..Create::default() };
@@ -60,8 +60,8 @@ impl AgentHome {
         serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("not started ({error}): {answer:?}"))
     }
 
-    /// Asks the daemon to start the agent here. Uses HTTP because `posse launch` refuses to start an agent that asks for
-    /// trust when nobody can answer.
+    /// Asks the daemon to start the agent here. Uses HTTP because `posse launch` refuses to start an agent that asks
+    /// for trust when no person can answer.
     pub fn start(&self, env: &TestEnv, create: Create) -> io::Result<HttpAnswer> {
         env.run(["ls"]).ok();
         let words = self.posse(env, [""; 0]);
@@ -72,7 +72,7 @@ impl AgentHome {
         env.http().post("/terminals", &Create { working_directory, environment, size, wait: Some(true), ..create })
     }
 
-    /// Every process that was started from here and still runs.
+    /// Returns every running process that was started from here.
     pub fn processes(&self) -> Vec<process::Process> {
         let root = self.home.root().to_str();
         process::all().into_iter().filter(|process| process.variable(MARK).as_deref() == root).collect()
@@ -81,8 +81,8 @@ impl AgentHome {
 
 impl Drop for AgentHome {
     fn drop(&mut self) {
-        // Posse ends what it started, and TestEnv insists on that. This is for tests that failed in between, and for
-        // processes that must be gone before their directory is.
+        // Posse ends what it started, and TestEnv checks that. This covers tests that failed earlier, and processes
+        // that must exit before their directory is removed.
         for process in self.processes() {
             env::kill(process.pid);
             process::ends(process.pid);

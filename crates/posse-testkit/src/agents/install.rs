@@ -1,4 +1,4 @@
-//! Agents from npm, in pinned versions, installed once into a directory of their own.
+//! Installs agents from npm in pinned versions, once per version, in separate directories.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ pub enum InstallError {
     Failed(String),
 }
 
-/// Installs a package from npm if it is not there yet, and returns the path of its program. Others who want it meanwhile wait.
+/// Installs a package from npm if it is missing, and returns the path of its program. Concurrent callers wait.
 pub(super) fn installed(package: &str, version: &str, program: &str) -> Result<PathBuf, InstallError> {
     let cache = cache();
     let fails = |error: io::Error| InstallError::Failed(format!("into {}: {error}", cache.display()));
@@ -32,7 +32,7 @@ pub(super) fn installed(package: &str, version: &str, program: &str) -> Result<P
         return Ok(installed);
     }
     fs::create_dir_all(&cache).map_err(fails)?;
-    // The kernel frees the lock with the process; the file stays, for the next one to lock.
+    // The kernel releases the lock with the process; the file stays for the next lock.
     let lock = File::create(cache.join(format!("{name}.lock"))).map_err(fails)?;
     lock.lock().map_err(fails)?;
     if !installed.exists() {
@@ -47,7 +47,7 @@ pub(super) fn installed(package: &str, version: &str, program: &str) -> Result<P
 fn npm(directory: &Path, package: &str) -> Result<(), InstallError> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]);
-    // Two of them fetch or link their binary in a script. A machine that is offline should say so soon.
+    // Two packages fetch or link their binary in a script. On an offline machine npm should fail quickly.
     npm.args(["--ignore-scripts=false", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--prefix", "."]);
     let ran = npm.arg(package).current_dir(directory).output();
     let ran = ran.map_err(|error| InstallError::Unreachable(format!("cannot run npm: {error}")))?;
@@ -61,7 +61,7 @@ fn npm(directory: &Path, package: &str) -> Result<(), InstallError> {
     }
 }
 
-/// It runs, and says the version we wanted.
+/// Checks that the program runs, and has the wanted version.
 fn check(directory: &Path, program: &Path, package: &str, version: &str) -> Result<(), InstallError> {
     let runs = || {
         let ran = Command::new(program).arg("--version").env("HOME", directory).output();
@@ -71,7 +71,7 @@ fn check(directory: &Path, program: &Path, package: &str, version: &str) -> Resu
     if runs().is_ok() {
         return Ok(());
     }
-    // Where scripts are forbidden after all, Claude Code's has to be run by hand.
+    // If scripts are disabled, Claude Code's script must be run by hand.
     let script = directory.join("node_modules").join(package).join("install.cjs");
     if script.exists() {
         let _ = Command::new("node").arg(&script).current_dir(directory).output();
@@ -101,25 +101,25 @@ pub(super) fn lock() -> Arc<File> {
     lock
 }
 
-/// `$POSSE_TEST_AGENTS`, or beside what cargo builds.
+/// Returns `$POSSE_TEST_AGENTS`, or a directory beside cargo's output.
 fn cache() -> PathBuf {
     let given = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let target =
         || given("CARGO_TARGET_DIR").unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
     let cache = given("POSSE_TEST_AGENTS").unwrap_or_else(|| target().join("agents"));
-    // The agents are started from other directories than this one.
+    // Agents are started from other directories.
     std::path::absolute(&cache).unwrap_or(cache)
 }
 
-/// Whether a missing agent is a failure. Where everything must be tested, a test that skips itself would lie.
+/// Returns whether a missing agent is a failure. In CI a skipped test would hide a gap.
 fn required() -> bool {
     let set = |name| std::env::var(name).is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
     set("CI") || set("POSSE_REQUIRE_AGENTS")
 }
 
-/// What was installed; `None`, and one line that says why, when npm cannot be reached. Any other failure is the
-/// test's, and so is this one where `CI` or `POSSE_REQUIRE_AGENTS=1` is set. The agent is the only real one that runs on this
-/// machine until the test is over: see [`Agent::alone`].
+/// Returns the installed agent. If npm is unreachable, prints one line with the reason and returns `None`. Every other
+/// failure fails the test, and so does this one if `CI` or `POSSE_REQUIRE_AGENTS=1` is set. No other real agent runs on
+/// this machine until the test is over: see [`Agent::alone`].
 #[track_caller]
 pub fn or_skip(installed: Result<Agent, InstallError>) -> Option<Agent> {
     match installed {

@@ -1,8 +1,8 @@
-//! The memory and the processor time of keeper and daemon, with idle terminals and with busy ones, each of which repaints
-//! its spinner ten times a second.
+//! Memory and processor time of keeper and daemon, with idle and with busy terminals, each of which repaints its
+//! spinner ten times a second.
 //!
-//! Idle terminals run the probe and not `posse actor`: pages of the program itself are shared among all processes
-//! that run it and counted in parts, so two hundred more of them would make keeper and daemon look smaller.
+//! Idle terminals run the probe and not `posse actor`: pages of a program are shared among its processes and counted in
+//! parts. Two hundred more processes of posse would make keeper and daemon look smaller.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use super::subject::Subject;
 use super::{Bench, BenchError, FRAME_LENGTH};
 
 const COUNTS: [usize; 3] = [0, 20, 200];
-/// Terminals that have worked, and how much each has printed: several times what is kept of it anywhere.
+/// Terminals with a history, and the output of each: several times what is stored of it anywhere.
 const WORKED: usize = 20;
 const PRINTED: &str = "4000000";
 
-/// How much of that the keeper holds by default.
+/// The keeper's default buffer size.
 const RING: f64 = (1 << 20) as f64;
 
 pub(super) fn memory(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
@@ -34,9 +34,9 @@ pub(super) fn memory(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
         let both = [keeper, daemon].map(|bytes| bytes as f64 / 1e6);
         rows.push(BenchRow::of_both(format!("memory, {count} idle terminals"), "MB", both, limit));
     }
-    // Asked only now: a look at a terminal takes memory too.
+    // Called only now, because reading a terminal takes memory too.
     let printed = terminals.first().map(|id| subject.follow(*id)).transpose()?.map_or(0, |stream| stream.offset);
-    // The first terminals fill what the start of the daemon left free.
+    // The first terminals use memory that the daemon's start left free.
     let [.., (some, before), (many, after)] = totals[..] else { return Ok(rows) };
     let each = after.saturating_sub(before) as f64 / (many - some) as f64 - printed as f64;
     rows.push(
@@ -48,7 +48,7 @@ pub(super) fn memory(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     Ok(rows)
 }
 
-/// An idle terminal that has a history costs more than one that never did anything.
+/// Measures an idle terminal with a history, which costs more than a new one.
 fn worked(bench: &Bench) -> Result<BenchRow, BenchError> {
     let subject = Subject::start(bench)?;
     let worker = bench.probe_command(&["idle", "--after", PRINTED]);
@@ -64,20 +64,20 @@ fn worked(bench: &Bench) -> Result<BenchRow, BenchError> {
     Ok(row.note("without the last MiB of it, which the keeper holds"))
 }
 
-/// Clock ticks in a second, on every Linux we run on.
+/// Clock ticks per second, on every supported Linux.
 const TICKS: f64 = 100.0;
-/// How many terminals, and the limits in percent of one core when they are busy.
+/// Numbers of terminals, each with the limit in percent of one core when they are busy.
 const STEPS: [(usize, f64); 2] = [(20, 5.0), (200, 40.0)];
 
-/// The runtime lets its spare threads go when they had nothing to do for 10 s. That is no wake-up of a terminal's.
+/// Idle time after which the runtime ends its spare threads (10 s), with a margin. That is no wake-up of a terminal.
 const SPARE_THREADS: Duration = Duration::from_secs(11);
-/// How long programs that were just started take to get into step.
+/// Time for newly started programs to reach a steady state.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// A wake-up now and then is none per terminal.
+/// Occasional wake-ups below this rate are not caused by terminals.
 const WAKE_UPS: f64 = 0.5;
-/// How many of the terminals are asked whether the load was what it is said to be.
+/// Number of terminals whose actual load is checked.
 const ASKED: usize = 5;
-/// What a scripted agent plays: Claude Code, thinking.
+/// The scenario of a scripted agent: Claude Code, thinking.
 const THINKING: &str = r#"
 look = "claude"
 auto_prompt = "Find out why the parser is slow."
@@ -127,8 +127,8 @@ fn idle(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     Ok(rows)
 }
 
-/// What `count` terminals cost that run `command`, and how many bytes per second each of them printed: the load
-/// as seen where it arrives, not as it was meant.
+/// Measures the cost of `count` terminals that run `command`, and the bytes per second received from each: the actual
+/// load, not the intended one.
 fn busy(bench: &Bench, subject: &Subject<'_>, count: usize, command: &[&str]) -> Result<(Spent, f64), BenchError> {
     let ids = subject.launch_many(count, command)?;
     bench.pause(WARM_UP)?;
@@ -152,7 +152,7 @@ fn watch(bench: &Bench, subject: &Subject<'_>) -> Result<Spent, BenchError> {
     let percent = |ticks: u64| ticks as f64 / TICKS / seconds * 100.0;
     Ok(Spent {
         both: [percent(after.keeper_ticks - before.keeper_ticks), percent(after.daemon_ticks - before.daemon_ticks)],
-        // A thread that ended takes its count with it.
+        // A thread's count is lost when the thread ends.
         wake_ups: after.switches.saturating_sub(before.switches) as f64 / seconds,
     })
 }

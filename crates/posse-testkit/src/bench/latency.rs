@@ -1,5 +1,5 @@
-//! How late things arrive: output at someone who watches, a title at someone who follows the events, a key at
-//! the program. Each with nothing else going on, and beside busy terminals.
+//! Delivery delays: output to a viewer, a title to an event subscriber, a key to the program. Each is measured on an
+//! idle machine and beside busy terminals.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::stamp::{self, Stamp};
 use super::subject::{Subject, key};
 use super::{Bench, BenchError, missing};
 
-/// Between two lines or keys. Irregular, so that nothing is met in step.
+/// Interval between two lines or keys. Irregular, so that samples do not synchronize with timers.
 const GAP_MS: &str = "30..70";
-/// Between two titles: longer than the quiet time after which a screen is looked at (30 ms) even on a slow day.
-/// Titles that follow each other faster are one change of title, as they should be.
+/// Interval between two titles: longer than the quiet time before a screen read (30 ms), even on a slow day. Titles in
+/// faster succession count as one change, by design.
 const TITLE_GAP_MS: &str = "90..150";
 const WARM_UP: Duration = Duration::from_secs(3);
 
-/// How many busy terminals, and the most that the 99th percentile of titles may be, in milliseconds.
+/// Numbers of busy terminals, each with the limit of the 99th percentile of titles in milliseconds.
 const LOADS: [(usize, f64); 3] = [(0, 100.0), (20, 100.0), (200, 250.0)];
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
@@ -49,7 +49,7 @@ pub(super) fn row(name: impl Into<String>, delays: Vec<f64>, p50: Option<f64>, p
     BenchRow::samples(name, "ms", delays, &[("p50", p50), ("p99", p99), ("max", None)])
 }
 
-/// A title that came before the last one was told is not told itself, and has no delay. Said, not hidden.
+/// Reports titles that a newer title replaced before delivery. They have no delay.
 fn overtaken(delays: &[f64], count: u32) -> String {
     match count as usize - delays.len() {
         0 => String::new(),
@@ -65,7 +65,7 @@ pub(super) fn output(bench: &Bench, subject: &Subject<'_>, count: u32, gap_ms: &
     Ok(delays)
 }
 
-/// Milliseconds of titles on their way to someone who follows the events.
+/// Returns the delays of titles to an event subscriber, in milliseconds.
 fn titles(bench: &Bench, subject: &Subject<'_>, count: u32, more: &[&str]) -> Result<Vec<f64>, BenchError> {
     let number = count.to_string();
     let arguments = ["stamp", "--title", "--every-ms", TITLE_GAP_MS, "--count", &number];
@@ -94,7 +94,7 @@ fn title_of(event: &serde_json::Value, id: TerminalId) -> Option<Stamp> {
     Stamp::take(&mut event["data"]["title"].as_str()?.as_bytes().to_vec())
 }
 
-/// Milliseconds from just before a call to the moment the program has read the key, and to the answer.
+/// Returns the milliseconds from just before a call to the program's read of the key, and to the answer.
 pub(super) fn keys(
     bench: &Bench,
     subject: &Subject<'_>,
@@ -111,7 +111,7 @@ pub(super) fn keys(
         answered.push(ms_between(start, stamp::now()));
         called.push(start);
     }
-    // An answer says that the key is in the terminal; the program may still have to read it.
+    // The answer confirms that the key is in the terminal; the program may still have to read it.
     bench.pause(Duration::from_millis(100))?;
     subject.delete(id)?;
     // The program has ended, so its log is complete.

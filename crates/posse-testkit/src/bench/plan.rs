@@ -1,7 +1,7 @@
-//! What a plan takes beyond git and its agents: sessions that are over at once, in a repository of a hundred files.
+//! Overhead of a plan beyond git and its agents, with sessions that end at once in a repository of a hundred files.
 //!
-//! Git says itself when each of its processes began and ended (trace2). What it takes to start one, and to start and end the
-//! agent, is measured beside it on the same machine at the same time, and taken off too. What is left is ours.
+//! Git reports when each of its processes began and ended (trace2). The time to start a git process, and to start and
+//! end the agent, is measured on the same machine at the same time, and subtracted too. The rest is posse's own time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,14 @@ use super::{Bench, BenchError, missing};
 use crate::git::commit_all;
 use crate::{TestEnv, process};
 
-/// The limit between two tasks, and for a look at a plan of a thousand tasks. Milliseconds.
+/// Limit between two tasks, and for reading a plan of a thousand tasks. Milliseconds.
 const BETWEEN: f64 = 50.0;
 const CHECK: f64 = 100.0;
-/// What may stay of a task in the daemon's memory: its record, a few times over. Kilobytes.
+/// Maximum memory that a task leaves in the daemon: its record, a few times over. Kilobytes.
 const PER_TASK: f64 = 10.0;
 
-/// Does what it has to, and notes when it began and ended. The project does not grow with the tasks: what git takes for more
-/// files is not the question.
+/// Writes its result, and records its start and end. The project does not grow with the tasks, because git's time for
+/// more files is not measured.
 const AGENT: &str = r#"#!/bin/sh
 echo "begin $(date +%s%N) $POSSE_TASK_ID" >> '@LOG@'
 printf '{"type":"system","subtype":"init","session_id":"s","model":"scripted","claude_code_version":"0.0.1"}\n'
@@ -79,7 +79,7 @@ impl PlanBench {
         Ok(ended.status.success().then_some(()).ok_or_else(failed)?)
     }
 
-    /// When each session began and when it ended. Milliseconds.
+    /// Returns the start and end of each session in milliseconds.
     fn sessions(&self) -> Vec<(f64, f64)> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         spans(log.lines().filter_map(|line| {
@@ -89,7 +89,7 @@ impl PlanBench {
         }))
     }
 
-    /// From when to when each git ran that was not started by another git.
+    /// Returns the start and end of each git process that no other git process started.
     fn gits(&self) -> Vec<(f64, f64)> {
         let trace = fs::read_to_string(&self.trace).unwrap_or_default();
         spans(trace.lines().filter_map(|line| {
@@ -104,7 +104,7 @@ impl PlanBench {
         }))
     }
 
-    /// What it takes to start and end a git, beyond what git says of itself; and to start and end the agent.
+    /// Measures the time to start and end git beyond its own report, and to start and end the agent.
     fn beside(&self) -> Result<(f64, f64), BenchError> {
         let home = self.env.work().join("..");
         let mut git = Command::new("git");
@@ -115,7 +115,7 @@ impl PlanBench {
         Ok((overhead(git, || self.gits())?, overhead(agent, || self.sessions())?))
     }
 
-    /// What lies between two sessions: all of it, git in it, and what is left without git and the agent.
+    /// Returns the gaps between two sessions: the total, git's part, and the rest without git and the agent.
     fn gaps(&self, tasks: usize) -> Result<Vec<Gap>, BenchError> {
         let (sessions, gits) = (self.sessions(), self.gits());
         if sessions.len() < tasks {
@@ -137,7 +137,7 @@ impl PlanBench {
     }
 }
 
-/// Pairs of a begin and an end with the same name, in the order of their begins.
+/// Returns pairs of a start and an end with the same name, in the order of their starts.
 fn spans(events: impl Iterator<Item = (String, bool, f64)>) -> Vec<(f64, f64)> {
     let (mut begun, mut spans) = (BTreeMap::new(), Vec::new());
     for (name, begins, at) in events {
@@ -151,7 +151,7 @@ fn spans(events: impl Iterator<Item = (String, bool, f64)>) -> Vec<(f64, f64)> {
     spans
 }
 
-/// How many milliseconds a command takes beyond what it says itself: it adds to `spans`.
+/// Returns the milliseconds of a command beyond its own report: each run adds to `spans`.
 fn overhead(mut command: Command, spans: impl Fn() -> Vec<(f64, f64)>) -> Result<f64, BenchError> {
     let (before, mut walls) = (spans().len(), Vec::new());
     command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -181,7 +181,7 @@ fn median(values: Vec<f64>) -> f64 {
     Samples::new(values).median()
 }
 
-/// Tasks in a row, as people write them.
+/// Returns a plan with tasks in a row.
 fn plan_text(tasks: usize) -> String {
     let mut text = String::from("meta:\n  name: bench\nsections:\n");
     for i in 0..tasks {
@@ -226,7 +226,7 @@ fn check(bench: &Bench) -> Result<BenchRow, BenchError> {
     Ok(BenchRow::samples("posse plan check, 1000 tasks", "ms", times, &figures))
 }
 
-/// A plan of many tasks must cost no more at its end than at its beginning.
+/// Checks that a plan of many tasks costs no more at its end than at its beginning.
 fn many(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let (tasks, few) = bench.choose((60, 20), (1000, 100));
     bench.go_on()?;

@@ -1,8 +1,8 @@
-//! What was measured, as a table.
+//! The measurements, as a table.
 
 use std::fmt::Write;
 
-/// Measured values of one thing, sorted.
+/// The sorted values of one measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -12,8 +12,8 @@ impl Samples {
         Self(values)
     }
 
-    /// The smallest value that `percent` of all values do not exceed; not a number if there is no value. Always one that was
-    /// measured: between two far-apart values a mean of both would be a time that never happened.
+    /// Returns the smallest value that `percent` of all values do not exceed, or NaN without values. Always a measured
+    /// value: the mean of two distant values would be a time that never happened.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
         self.0.get(rank.clamp(1, self.0.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
@@ -24,7 +24,7 @@ impl Samples {
     }
 }
 
-/// The milliseconds between two times in nanoseconds; 0 if the later time is not later.
+/// Returns the milliseconds between two times in nanoseconds; 0 if the later time is not later.
 pub(super) fn ms_between(earlier: u64, later: u64) -> f64 {
     later.saturating_sub(earlier) as f64 / 1e6
 }
@@ -51,7 +51,7 @@ impl BenchRow {
         Self { name: name.into(), unit, figures: Vec::new(), note: String::new(), larger_is_better: false }
     }
 
-    /// A row with some of `p50`, `p99` and `max`, each with its limit.
+    /// Creates a row with some of `p50`, `p99` and `max`, each with its limit.
     pub(super) fn samples(
         name: impl Into<String>,
         unit: &'static str,
@@ -70,7 +70,7 @@ impl BenchRow {
         figures.iter().fold(Self::new(name, unit), add)
     }
 
-    /// A row about keeper and daemon, with a limit for both together.
+    /// Creates a row about keeper and daemon, with a limit for both together.
     pub(super) fn of_both(name: impl Into<String>, unit: &'static str, both: [f64; 2], limit: Option<f64>) -> Self {
         let [keeper, daemon] = both;
         let row = Self::new(name, unit).figure_within("both", keeper + daemon, limit);
@@ -94,7 +94,7 @@ impl BenchRow {
         self
     }
 
-    /// Says that a larger figure is a better one: rates instead of times and sizes.
+    /// Marks larger figures as better, for rates instead of times and sizes.
     #[must_use]
     pub fn larger_is_better(mut self) -> Self {
         self.larger_is_better = true;
@@ -177,7 +177,7 @@ pub(super) fn table_of(lines: &[Vec<String>]) -> String {
     table
 }
 
-/// Three significant digits, but never more than three decimals: nothing here is known better.
+/// Rounds to three significant digits and at most three decimals, the precision of the measurements.
 fn rounded(value: f64) -> f64 {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,

@@ -1,4 +1,4 @@
-//! How late keys arrive while a plan runs and every file operation of the daemon takes 200 ms (20 ms if quick).
+//! Delay of keys while a plan runs and every file operation of the daemon takes 200 ms (20 ms if quick).
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     ])
 }
 
-/// Delays of keys from the call to the program, and to the answer.
+/// Returns the delays of keys from the call to the program, and to the answer.
 fn keys_while_a_plan_runs(bench: &Bench, delay: Duration) -> Result<(Vec<f64>, Vec<f64>), BenchError> {
     let disk = SlowDisk::new()?;
     let stage = plan::PlanBench::open(bench, 1)?;

@@ -1,9 +1,9 @@
-//! Moments in time that travel as text through a terminal, from the probe inside to the bench outside. Both
-//! read the same clock, `CLOCK_MONOTONIC`, so that a difference of two of them is a delay.
+//! Timestamps sent as text through a terminal, from the probe inside to the bench outside. Both read the same clock,
+//! `CLOCK_MONOTONIC`, so the difference of two timestamps is a delay.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, the same in every process.
+/// Returns nanoseconds of `CLOCK_MONOTONIC`, the same in every process.
 pub fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     // Never negative: this clock counts from the start of the machine.
@@ -21,7 +21,8 @@ impl Stamp {
         format!("@{}:{};", self.number, self.at)
     }
 
-    /// Takes the first stamp off `text`, and everything before it. `None` if no whole one is there yet.
+    /// Removes the first timestamp from `text`, and everything before it. Returns `None` if there is no complete one
+    /// yet.
     pub fn take(text: &mut Vec<u8>) -> Option<Self> {
         loop {
             let start = text.iter().position(|byte| *byte == b'@')?;

@@ -1,4 +1,4 @@
-//! What is measured: a keeper and a daemon in a home of their own, with terminals.
+//! The measured system: a keeper and a daemon in a separate home, with terminals.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::{Bench, BenchError, READY, missing, refused};
 use crate::stream::{Item, Stream};
 use crate::{TestEnv, http, process};
 
-/// From how many threads many terminals are started or ended.
+/// Number of threads that start or end terminals.
 const THREADS: usize = 8;
-/// Keeper and daemon are at rest when they did nothing at all for this long.
+/// Time without any activity after which keeper and daemon count as idle.
 const REST: Duration = Duration::from_millis(500);
-/// How long that may take: two hundred programs have to start first.
+/// Time limit for that: two hundred programs have to start first.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Subject<'a> {
@@ -35,7 +35,7 @@ pub(super) struct Effort {
     pub(super) switches: u64,
 }
 
-/// One key, typed as it is.
+/// Returns one key, typed without changes.
 pub(super) fn key(character: char) -> Input {
     Input { message: character.into(), enter: Some(false), raw: Some(true), ..Input::default() }
 }
@@ -47,7 +47,7 @@ impl<'a> Subject<'a> {
         Self::around(bench, env)
     }
 
-    /// The daemon that runs there.
+    /// Wraps the daemon that runs there.
     pub(super) fn around(bench: &'a Bench, env: TestEnv) -> Result<Self, BenchError> {
         let (http, daemon) = (env.http(), env.daemon_pid());
         let keeper = env.keeper_pid().ok_or("the start of the keeper did not happen in time")?;
@@ -56,7 +56,7 @@ impl<'a> Subject<'a> {
 
     /// Starts a command; an empty one is Claude Code, for which the environment has a scripted agent.
     pub(super) fn launch(&self, command: &[&str]) -> Result<TerminalId, BenchError> {
-        // By its home the environment finds what is left behind.
+        // The home in the environment identifies leftover processes.
         let environment = [
             ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),
             ("POSSE_HOME".to_owned(), self.env.paths().home.to_string_lossy().into_owned()),
@@ -78,7 +78,7 @@ impl<'a> Subject<'a> {
         Ok(serde_json::from_str::<Terminal>(&answer.body)?.id)
     }
 
-    /// Starts a probe and waits until it can be asked to begin.
+    /// Starts a probe and waits until it is ready to begin.
     pub(super) fn launch_probe(&self, arguments: &[&str]) -> Result<(TerminalId, ProbeStream), BenchError> {
         let id = self.launch(&self.bench.probe_command(arguments))?;
         let mut stream = self.follow(id)?;
@@ -124,7 +124,7 @@ impl<'a> Subject<'a> {
         self.send(id, &key('\r'))
     }
 
-    /// Waits until keeper and daemon do nothing any more.
+    /// Waits until keeper and daemon are idle.
     pub(super) fn rest(&self) -> Result<(), BenchError> {
         let mut before = None;
         self.bench.until("rest", PATIENCE, REST, || {
@@ -140,14 +140,14 @@ impl<'a> Subject<'a> {
         Ok(Effort { keeper_ticks, daemon_ticks, switches: keeper_switches + daemon_switches })
     }
 
-    /// Bytes of the keeper and of the daemon.
+    /// Returns the memory of the keeper and of the daemon, in bytes.
     pub(super) fn memory(&self) -> Result<(u64, u64), BenchError> {
         let of = |pid| process::memory(pid).ok_or_else(|| missing("memory", 0, 1));
         Ok((of(self.keeper)?, of(self.daemon)?))
     }
 }
 
-/// Does something `count` times from several threads, and returns the results.
+/// Calls a function `count` times from several threads, and returns the results.
 fn in_parallel<T: Send>(
     count: usize,
     task: impl Fn(usize) -> Result<T, BenchError> + Sync,
@@ -163,13 +163,12 @@ fn in_parallel<T: Send>(
     })
 }
 
-/// A terminal followed live over its WebSocket. Blocking, so that nothing but the kernel lies between a message
-/// and the moment it is noticed.
+/// A terminal followed live over its WebSocket. Blocking, so that only the kernel is between a message and its receipt.
 pub(super) struct ProbeStream {
     socket: Stream,
-    /// Where the terminal's output was when this began.
+    /// The terminal's output offset at the start.
     pub(super) offset: u64,
-    /// Output that was not looked at yet, beginning with the picture.
+    /// Unread output, beginning with the screen.
     waiting: Vec<u8>,
 }
 
@@ -183,7 +182,7 @@ impl ProbeStream {
         }
     }
 
-    /// Waits until the terminal has shown `text`, and passes over everything up to it.
+    /// Waits until the terminal has shown `text`, and discards everything up to it.
     pub(super) fn until(&mut self, text: &str) -> Result<(), BenchError> {
         loop {
             if let Some(start) = self.waiting.windows(text.len()).position(|window| window == text.as_bytes()) {
@@ -194,7 +193,7 @@ impl ProbeStream {
         }
     }
 
-    /// How many milliseconds each of the next `count` stamps was on its way.
+    /// Returns the delays of the next `count` timestamps in milliseconds.
     pub(super) fn delays(&mut self, bench: &Bench, count: u32) -> Result<Vec<f64>, BenchError> {
         let mut delays = Vec::new();
         loop {
@@ -204,7 +203,7 @@ impl ProbeStream {
             while let Some(Stamp { number, at }) = Stamp::take(&mut self.waiting) {
                 delays.push(ms_between(at, now));
                 if number + 1 == count {
-                    // Every byte must come: one that is missing is a bug, not a slow sample.
+                    // Every byte must arrive: a missing one is a bug, not a slow sample.
                     let (found, all) = (delays.len(), count as usize);
                     return if found == all { Ok(delays) } else { Err(missing("stamps on the stream", found, all)) };
                 }

@@ -1,5 +1,5 @@
-//! One terminal that prints as fast as it can, next to the same program on a bare terminal that somebody merely
-//! empties; and how late another terminal's output is meanwhile.
+//! Output rate of one terminal that prints at full speed, compared with a bare terminal that is only drained, and the
+//! delay of another terminal's output at the same time.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
@@ -8,16 +8,16 @@ use super::report::{BenchRow, Samples};
 use super::subject::Subject;
 use super::{Bench, BenchError, READY, latency};
 
-/// Between two lines of the other terminal: close, as the flood does not last.
+/// Interval between two lines of the other terminal: short, because the flood ends soon.
 const GAP_MS: &str = "10..30";
-/// More than anybody waits for; it is ended before.
+/// Practically endless; the flood is ended before.
 const ENDLESS: &str = "1000000000000";
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let bytes = bench.choose(8 << 20, 64 << 20);
     let subject = Subject::start(bench)?;
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    // In turns, so that a slow moment of the machine hits both.
+    // Alternating, so that a slow moment of the machine affects both.
     for _ in 0..bench.choose(1, 5) {
         bench.go_on()?;
         bare.push(bare_rate(bench, bytes)?);
@@ -37,9 +37,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     ])
 }
 
-/// Until the daemon says that the program has ended: it does so only after all its output was drawn.
+/// Measures until the daemon reports the program's exit, which follows the drawing of all output.
 fn our_rate(subject: &Subject<'_>, bytes: u64) -> Result<f64, BenchError> {
-    // The watcher is let go at once: what it costs to watch a flood is another question.
+    // The viewer is disconnected at once: the cost of watching a flood is a different measurement.
     let (id, _) = subject.launch_probe(&["flood", "--bytes", &bytes.to_string()])?;
     let mut events = subject.http.events(None)?;
     let start = Instant::now();
@@ -51,7 +51,8 @@ fn our_rate(subject: &Subject<'_>, bytes: u64) -> Result<f64, BenchError> {
         }
         match event["kind"].as_str() {
             Some("terminal_exited") => break,
-            // Nobody resizes it but a daemon that missed output and wants a repaint. Skipping is not throughput.
+            // Only a daemon that missed output and wants a repaint resizes the terminal. Skipped output is not
+            // throughput.
             Some("resized") => return Err("output of a flood never reached the screen".into()),
             _ => {}
         }
@@ -79,7 +80,7 @@ fn bare_rate(bench: &Bench, bytes: u64) -> Result<f64, BenchError> {
             Ok(0) => break,
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // How a terminal says that nobody holds its other side any more.
+            // The error of a terminal whose other side is closed.
             Err(_) => break,
         }
     }

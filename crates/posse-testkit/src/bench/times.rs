@@ -1,4 +1,4 @@
-//! How long commands and calls take that a person or a script waits for.
+//! Duration of commands and calls that a person or a script waits for.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,14 @@ use super::subject::Subject;
 use super::{Bench, BenchError, missing};
 use crate::TestEnv;
 
-/// How often the daemon is asked whether it has started. Short against what is measured, long enough to leave the processor alone.
+/// Interval of polls during the start of the daemon. Short against the measured time, long enough to leave the
+/// processor alone.
 const ASK: Duration = Duration::from_micros(500);
 /// The number of terminals to list, and of those that start and end together.
 const LISTED: usize = 20;
 const CROWD: usize = 200;
 
-/// From nothing at all, no keeper, no database, to the first answer of the daemon.
+/// Measures a cold start, without keeper and database, to the first answer of the daemon.
 pub(super) fn start(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let once = |_| -> Result<f64, BenchError> {
         let env = TestEnv::new(&bench.posse);
@@ -52,7 +53,8 @@ pub(super) fn commands(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     Ok(rows)
 }
 
-/// Many terminals: started over the API by several callers, all there, and ended one by one and all together.
+/// Measures many terminals: started over the API by several callers, all running, and ended one by one and all
+/// together.
 pub(super) fn crowd(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let subject = Subject::start(bench)?;
     let command = bench.probe_command(&["idle"]);

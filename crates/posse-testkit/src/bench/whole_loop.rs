@@ -1,4 +1,4 @@
-//! How long the loop takes beyond its agents: one round of nine turns with agents that answer at once.
+//! Overhead of the loop beyond its agents: one round of nine turns with agents that answer at once.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::TestEnv;
 use crate::files::records;
 use crate::http::Events;
 
-/// What agents that answer at once play, in whatever role.
+/// The scenario of an agent that answers at once, in any role.
 const AGENT: &str = "look = \"codex\"\nplay = \"loop\"\n";
 const CONFIG: &str = r#"{ "provider": "codex", "mode": "ask", "cleanup_on_exit": true,
   "limits": { "min_review_cycles_before_approval": 2 } }"#;
@@ -66,7 +66,7 @@ impl LoopBench {
         Ok(Self { env, log })
     }
 
-    /// When each of these happened, as the agents saw it.
+    /// Returns the times of these events, as recorded by the agents.
     fn moments(&self, event: &str) -> Vec<u64> {
         let mut moments: Vec<u64> =
             records(&self.log, event).iter().filter_map(|record| record["ns"].as_u64()).collect();
@@ -74,7 +74,7 @@ impl LoopBench {
         moments
     }
 
-    /// Adds what the turns cost, given when each answer was taken.
+    /// Adds the cost of the turns, given the time at which each answer was accepted.
     fn add_times(&self, times: &mut Times, taken: &[u64]) -> Result<(), BenchError> {
         let submitted = self.moments("submitted");
         let ended = self.moments("turn_ended");
@@ -83,8 +83,8 @@ impl LoopBench {
         if let Some(found) = found.into_iter().find(|found| *found < TURNS) {
             return Err(missing("turns of a loop", found, TURNS));
         }
-        // An answer is taken when it is there and its agent quiet. The agent records its own end after it has shown it, so
-        // a quick reader may be ahead of the record.
+        // An answer can be accepted when it exists and its agent is quiet. The agent records its end after showing it,
+        // so a quick reader may precede the record.
         let there = wrote.iter().zip(&ended).map(|(wrote, ended)| *wrote.max(ended));
         let between = ended.iter().zip(&submitted[1..]);
         times.overhead.extend(between.map(|(ended, next)| ms_between(*ended, *next)).take(TURNS - 1));
@@ -103,7 +103,7 @@ fn one_loop(bench: &Bench, times: &mut Times) -> Result<(), BenchError> {
     stage.add_times(times, &listener.join().unwrap_or_default())
 }
 
-/// When the answers of a run were taken, as its followers hear of it.
+/// Returns the times at which the answers of a run were accepted, as its subscribers see them.
 fn answers(events: &mut Events) -> Vec<u64> {
     let mut taken = Vec::new();
     while let Ok(Some(event)) = events.next_event() {

@@ -50,7 +50,7 @@ fn run(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<(), BenchError> 
         eprintln!("{}: {} …", measurement.name, measurement.what);
         match &old {
             None => rows.extend((measurement.run)(&bench)?),
-            // A measurement that the older one cannot take part in is named and left out.
+            // A measurement that the older binary does not support is named and left out.
             Some(old) => match beside::compare(measurement, old, &bench, arguments.rounds) {
                 Ok(found) => comparisons.extend(found),
                 Err(error) if stop.load(Ordering::Relaxed) => return Err(error),

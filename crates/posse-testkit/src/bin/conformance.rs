@@ -42,7 +42,7 @@ struct Arguments {
     no_run: bool,
 }
 
-/// The directory in which recordings and timelines are kept.
+/// The directory of recordings and timelines.
 const ARTEFACTS: &str = "target/conformance";
 
 fn main() -> ExitCode {

@@ -1,8 +1,8 @@
-//! The bench's program inside a terminal: it prints at known times, notes when it hears a key, or makes a load.
-//! Not a program for people; `bench` starts it.
+//! The benchmark's program inside a terminal: it prints at known times, records key presses, or creates a load. Started
+//! by `bench`, not by people.
 //!
-//! Whatever is measured begins when the probe reads a line, so that whoever measures is listening by then.
-//! It sleeps between two samples on purpose: it is the load, not the thing measured.
+//! Each measurement begins when the probe reads a line, so that the bench is listening by then. The probe sleeps
+//! between two samples on purpose: it is the load, not the thing measured.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -71,12 +71,12 @@ fn main() -> ExitCode {
         Probe::Spin => spin(),
         Probe::Idle { after } => idle(after),
     };
-    // A terminal that goes away is how most of these end.
+    // Most probes end because their terminal goes away.
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn print(bytes: &[u8]) -> io::Result<()> {
-    // Not through `stdout()`: it would cut what is printed at line ends.
+    // Not through `stdout()`, which would split the output at line ends.
     let mut rest = bytes;
     while !rest.is_empty() {
         let written = rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), rest))?;
@@ -94,7 +94,7 @@ fn stamps(every_ms: &Range<u64>, count: u32, dress: impl Fn(&str) -> String) -> 
     wait_to_begin()?;
     let mut state = stamp::now() | 1;
     for number in 0..count {
-        // xorshift: irregular, so that no timer of the other side is met in step.
+        // xorshift: irregular, so that samples do not synchronize with a timer of the other side.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -103,7 +103,7 @@ fn stamps(every_ms: &Range<u64>, count: u32, dress: impl Fn(&str) -> String) -> 
         std::thread::sleep(Duration::from_micros(microseconds));
         print(dress(&Stamp { number, at: stamp::now() }.text()).as_bytes())?;
     }
-    // Stays: the end of a program is not what is measured.
+    // Waits: the exit of a program is not measured.
     io::stdin().read_line(&mut String::new()).map(drop)
 }
 
@@ -124,7 +124,7 @@ fn read(log: io::Result<File>) -> io::Result<()> {
     }
 }
 
-/// Lines as a build or a test run prints them: some colour, different lengths, now and then a wide one.
+/// Returns lines like those of a build or a test run: some colour, different lengths, now and then a wide one.
 fn lines() -> Vec<u8> {
     let crates = ["parser", "syntax-tree", "io", "command-line", "network", "formatting-rules"];
     let mut text = String::new();
@@ -165,7 +165,7 @@ fn print_lines(lines: &[u8], bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Rows above the spinner, and the box below it, as an agent that works leaves them.
+/// Returns the rows above the spinner and the box below it, like a working agent's screen.
 fn screen() -> String {
     let mut screen = "\x1b[2J\x1b[H".to_owned();
     for row in 1..=30 {
@@ -178,12 +178,12 @@ fn screen() -> String {
     screen + &format!("\r\n\r\n{rule}\r\n❯ \r\n{rule}\r\n  esc to interrupt\r\n")
 }
 
-/// One repaint: always of the same length, so that the frames that arrived can be counted by their bytes.
+/// Returns one repaint, always of the same length, so that received frames can be counted by their bytes.
 fn frame(number: u64) -> String {
     const GLYPHS: [&str; 6] = ["✢", "✶", "✻", "✽", "✻", "✶"];
     const TITLES: [&str; 2] = ["⠂", "⠐"];
     let (glyph, seconds, tokens) = (GLYPHS[number as usize % 6], number / 10 % 10_000, number * 7 % 100_000);
-    // About once a second, as Claude Code does.
+    // About once a second, like Claude Code.
     let title = TITLES[(number / 10 % 2) as usize];
     format!(
         "\x1b[?2026h\x1b]0;{title} Finding out why the parser is slow\x07\x1b[32;1H\x1b[2K\x1b[38;5;174m{glyph} \
@@ -195,7 +195,7 @@ fn frame(number: u64) -> String {
 fn spin() -> io::Result<()> {
     let between = Duration::from_millis(100);
     print(screen().as_bytes())?;
-    // Two hundred of these started in a row must not paint in a row.
+    // Two hundred probes started in a row must not paint at the same time.
     std::thread::sleep(between.mul_f64(f64::from(std::process::id() % 101) / 101.0));
     let mut next = Instant::now();
     for number in 0.. {

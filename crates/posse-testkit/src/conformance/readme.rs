@@ -1,12 +1,12 @@
-//! The table in README.md, made from docs/conformance.md so that it says the same.
+//! The conformance table in README.md, generated from docs/conformance.md.
 
-/// Between these lines it stands.
+/// The lines around the table.
 const BEGIN: &str =
     "<!-- from docs/conformance.md: cargo run -p posse-testkit --bin conformance -- --no-run --readme -->\n";
 const END: &str = "<!-- /conformance -->\n";
 
-/// The figures of the page, without times: who, where, how many scenarios are green, how many statuses were right, and how
-/// often an end was told that was none.
+/// Returns the page's figures without times: agent, version, green scenarios, right statuses, and turns reported as
+/// finished while running.
 pub fn table(page: &str) -> Option<String> {
     let (_, section) = page.split_once("## In all\n\n")?;
     let rows = section.lines().take_while(|line| line.starts_with('|')).skip(2);
@@ -25,7 +25,7 @@ pub fn table(page: &str) -> Option<String> {
     Some(table)
 }
 
-/// The text with this table in its place; `None` if it has no place for it.
+/// Returns the text with this table inserted; `None` if the marker lines are missing.
 pub fn put(readme: &str, table: &str) -> Option<String> {
     let (before, rest) = readme.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

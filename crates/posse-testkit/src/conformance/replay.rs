@@ -1,7 +1,7 @@
 //! Compares the statuses of a replayed recording (`posse explain --recording`) with those of the live run.
 //!
-//! The recording has the output and the evidence that posse had besides, each with its time. The end of the process is not
-//! in it, and is left out of the comparison.
+//! The recording has the output and posse's other evidence, each with its time. It does not have the end of the
+//! process, which is left out of the comparison.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::score::ReportedStatus;
 
-/// What was told, live and in the replay: each status once as long as it lasted.
+/// The reported statuses, live and in the replay, without repetitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
     pub live: Vec<StatusKind>,
@@ -29,11 +29,11 @@ struct ReplayedStatus {
     status: StatusKind,
 }
 
-/// Plays a recording. `None`: there is none, or it cannot be read.
+/// Replays a recording. Returns `None` if it is missing or unreadable.
 pub(super) fn replay(posse: &Path, provider: &str, recording: &Path, told: &[ReportedStatus]) -> Option<Replayed> {
     let mut command = Command::new(posse);
     command.args(["explain", "--provider", provider, "--json", "--recording"]).arg(recording);
-    // The rules are ours, whatever the user of this machine has laid over them.
+    // Uses the built-in rules, without this machine's user overrides.
     let output = command.env("POSSE_HOME", std::env::temp_dir()).output().ok()?;
     let changes: Vec<ReplayedStatus> = serde_json::from_slice(&output.stdout).ok()?;
     Some(Replayed {

@@ -15,7 +15,7 @@ const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance --
 /// The runs of a subject.
 type PlayedRuns = (ConformanceSubject, Vec<ConformanceOutcome>);
 
-/// Returns the runs that were kept, in the order of the report. Runs of scenarios that no longer exist are left out.
+/// Returns the stored runs, in the order of the report. Runs of removed scenarios are left out.
 pub fn kept(artefacts: &Path) -> std::io::Result<Vec<PlayedRuns>> {
     let mut runs = Vec::new();
     for subject in SUBJECTS {
@@ -44,9 +44,9 @@ pub fn line(outcome: &ConformanceOutcome) -> String {
     std::iter::once(line).chain(outcome.problems()).collect::<Vec<_>>().join("; ")
 }
 
-/// The page with the figures of each agent and its red scenarios.
+/// Returns the page with the figures of each agent and its red scenarios.
 ///
-/// `note` is what else there is to say about the machine.
+/// `note` is an additional remark about the machine.
 pub fn document(runs: &[PlayedRuns], machine: &str, date: &str, note: &str) -> String {
     let mut text = format!(
         "# Conformance\n\n\
@@ -87,7 +87,7 @@ pub fn document(runs: &[PlayedRuns], machine: &str, date: &str, note: &str) -> S
     text
 }
 
-/// The page with a table per version and a row per scenario.
+/// Returns the page with a table per version and a row per scenario.
 pub fn scenarios(runs: &[PlayedRuns]) -> String {
     let mut text = format!(
         "# Conformance, scenario by scenario\n\n\

@@ -1,5 +1,4 @@
-//! Plays a scenario with a real agent in a terminal of posse, through posse's public API, and writes down what
-//! happened.
+//! Plays a scenario with a real agent in a terminal of posse, through posse's public API, and records the events.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ use posse_sim::ModelServer;
 use posse_sim::conformance::{ConformanceAgent, ConformanceCase, STOP_HOOK_LOG, UserAction};
 use posse_sim::model::{ModelEvent, ModelLog, ModelLogEntry};
 
-/// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
+/// A cold start of the largest agent on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +31,7 @@ pub struct Setup<'a> {
     pub posse: &'a Path,
     pub subject: ConformanceSubject,
     pub artefacts: &'a Path,
-    /// Somebody wants it to end; everything is cleared away first.
+    /// Set when the run must end; cleanup still completes.
     pub stop: &'a AtomicBool,
 }
 
@@ -77,7 +76,7 @@ struct RunFacts {
     end: Millis,
 }
 
-/// Plays it. Whatever goes wrong is in the outcome; nothing is left behind.
+/// Plays the scenario. Errors are part of the outcome, and all processes are cleaned up.
 pub fn run(setup: Setup<'_>, scenario: &ConformanceCase) -> ConformanceOutcome {
     let at = jiff::Timestamp::now();
     let mut known = RunFacts::default();
@@ -113,7 +112,7 @@ impl Setup<'_> {
 }
 
 fn play(setup: Setup<'_>, scenario: &ConformanceCase, known: &mut RunFacts) -> Result<(), Stuck> {
-    // One of an earlier run would be taken for this one's.
+    // A recording of an earlier run would be taken for this one's.
     let _ = std::fs::remove_file(setup.artefact(scenario, "cast"));
     let agent = setup.subject.agent().map_err(|error| format!("the agent is not installed: {error}"))?;
     let server = ModelServer::start([scenario.scenario()])?;
@@ -147,7 +146,7 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase, known: &mut RunFacts) -> R
     known.told = told;
     known.facts.extend(seen);
     known.facts.extend(truth::of_log(&server.log(), zero, scenario.free_tools));
-    // What happened while it was being ended is not part of the scenario.
+    // Events during the shutdown are not part of the scenario.
     known.facts.retain(|fact| fact.at <= known.end);
     known.told.retain(|told| told.at <= known.end);
     let recording = env.paths().recordings().join(format!("{id}.cast"));
@@ -268,7 +267,7 @@ impl Player<'_> {
                 self.post("input", &json!({ "message": prompt.text.repeat(prompt.times) }))?;
                 self.until_logged("the prompt at the model", |log| log.turns().count() > before)?;
             }
-            // As a person does: posse itself sends nothing to an agent that may ask any moment.
+            // Typed like a person: posse itself sends nothing to an agent that may open a dialog at any moment.
             UserAction::PromptWhileBusy(text) => {
                 self.post("input", &json!({ "message": text, "enter": false }))?;
                 self.until_shown("the text", text, true)?;
@@ -344,7 +343,7 @@ impl Player<'_> {
             self.until_shown("the request to press it again", again, true)?;
             self.press("\u{1b}")?;
         }
-        // Codex 0.130 says so and keeps the connection.
+        // Codex 0.130 reports the interrupt and keeps the connection.
         let Some(text) = &agent.interrupted else {
             return self.until_logged("the end of the connection", |log| {
                 let lost = |entry: &&ModelLogEntry| matches!(entry.event, ModelEvent::ConnectionLost);
@@ -358,7 +357,7 @@ impl Player<'_> {
     }
 }
 
-/// Truth and told side by side, in seconds since the first fact.
+/// Returns truth and reports side by side, in seconds since the first fact.
 fn timeline(outcome: &ConformanceOutcome, known: &RunFacts, truth: &[Interval]) -> String {
     let mut text = format!("{} {}\n", outcome.subject, outcome.scenario);
     let zero = known.facts.iter().map(|fact| fact.at).min().unwrap_or(known.end);

@@ -1,4 +1,4 @@
-//! What was told against what was true.
+//! Compares the reported statuses with the truth.
 
 use posse_core::status::{StatusKind, WaitingKind};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::truth::{Interval, Millis};
 
 const STEP: Millis = 50;
-/// Around each change of the truth nothing is sampled: nobody knows to the millisecond when it was.
+/// No samples are taken this close to a change of the truth, because its exact time is unknown.
 pub const GUARD: Millis = 250;
 pub const DIALOG_LAG: Millis = 300;
 /// The share of all samples that must be right.
@@ -21,12 +21,12 @@ pub struct ReportedStatus {
     pub at: Millis,
     pub kind: StatusKind,
     pub waiting: Option<WaitingKind>,
-    /// Whether the question itself was told, not only that there is one.
+    /// Whether the question itself was reported, not only its existence.
     pub dialog: bool,
     pub reason: String,
 }
 
-/// A status that was never right, nor just before or after it was told.
+/// A reported status that was never right, nor just before or after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct False {
     pub at: Millis,
@@ -37,13 +37,13 @@ pub struct False {
 }
 
 impl False {
-    /// The worst: someone would go on as if the agent were done.
+    /// Returns whether the status reports the agent as done. This is the worst error: callers would continue.
     pub fn is_end(&self) -> bool {
         matches!(self.told, StatusKind::Idle | StatusKind::Completed)
     }
 }
 
-/// How long after a change of the truth a right status was there.
+/// The delay of a right status after a change of the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lag {
     pub ms: Millis,
@@ -54,14 +54,14 @@ pub struct Lag {
 pub struct Score {
     pub right: usize,
     pub total: usize,
-    /// The same, of the samples near a change of the truth.
+    /// The number of right samples near a change of the truth.
     pub right_near: usize,
     pub total_near: usize,
     pub wrong: Vec<False>,
     pub lags: Vec<Lag>,
-    /// Dialogs and errors that were never told at all, by their stretch.
+    /// Dialogs and errors that were never reported, by their interval.
     pub missed: Vec<String>,
-    /// Dialogs that were taken for another kind.
+    /// Dialogs that were reported as another kind.
     pub other_kinds: usize,
 }
 
@@ -70,7 +70,7 @@ impl Score {
         if self.total == 0 { 0.0 } else { self.right as f64 / self.total as f64 }
     }
 
-    /// The share of right samples near a change of the truth; 1 if the truth did not change.
+    /// Returns the share of right samples near a change of the truth; 1 if the truth did not change.
     pub fn share_near(&self) -> f64 {
         if self.total_near == 0 { 1.0 } else { self.right_near as f64 / self.total_near as f64 }
     }
@@ -82,7 +82,7 @@ impl Score {
     }
 }
 
-/// `told` in the order of time; what was told before the first stretch counts as told at its beginning.
+/// Scores the reported statuses. `told` is sorted by time; earlier reports count from the start of the first interval.
 pub fn score(truth: &[Interval], told: &[ReportedStatus]) -> Score {
     let mut score = Score { wrong: false_states(truth, told), ..Score::default() };
     let (Some(first), Some(last)) = (truth.first(), truth.last()) else { return score };
@@ -102,7 +102,7 @@ pub fn score(truth: &[Interval], told: &[ReportedStatus]) -> Score {
     }
     for pair in truth.windows(2) {
         let [before, interval] = pair else { continue };
-        // Where more is right than before there is nothing to be late for.
+        // If more statuses are right than before, no report can be late.
         if interval.dialog.is_none() && before.allowed.iter().all(|kind| interval.allowed.contains(kind)) {
             continue;
         }
@@ -133,8 +133,8 @@ fn lag(interval: &Interval, told: &[ReportedStatus]) -> Option<Millis> {
     later.filter(fits).map(|told| told.at - interval.from).min()
 }
 
-/// What was told when nothing within the guard allows it. A change of the truth excuses what is right before or after
-/// it, and nothing else: no end in the middle of a turn, however short.
+/// Returns the statuses that nothing within the guard allows. A change of the truth excuses only what is right before
+/// or after it; an end in the middle of a turn is always false.
 fn false_states(truth: &[Interval], told: &[ReportedStatus]) -> Vec<False> {
     let (Some(first), Some(last)) = (truth.first(), truth.last()) else { return Vec::new() };
     let mut wrong = Vec::new();

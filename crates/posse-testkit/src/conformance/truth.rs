@@ -1,5 +1,5 @@
-//! What really happened, as stretches of time and the statuses that are right in each. Nothing here knows a rule of
-//! ours: the facts are the model server's log, the keys that were sent, texts on the screen, and processes.
+//! The truth: intervals of time with the statuses that are right in each. It uses no rule of posse. Its facts are the
+//! model server's log, the keys sent, texts on the screen, and processes.
 
 use posse_core::status::{StatusKind, WaitingKind};
 
@@ -16,28 +16,28 @@ pub struct TruthFact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TruthEvent {
     Ready,
-    /// We began to send a prompt. Somewhere after this Enter is pressed.
+    /// The test began to send a prompt. Enter is pressed some time later.
     Sending,
     Asked,
-    /// The model wants a tool; whether the agent has to ask for that.
+    /// The model requests a tool, with or without a permission prompt.
     WantsTool {
         asks: bool,
     },
-    /// The text of a dialog is on the screen, or is gone from it.
+    /// The text of a dialog appeared on the screen, or disappeared from it (`Gone`).
     Drawn(WaitingKind),
     Gone,
     Accepting,
     Denying,
-    /// The model's answer went out to its end, and wants no tool.
+    /// The model's answer was sent completely, without a tool call.
     Over,
-    /// A Stop hook of the user's has ended; `blocks`: it sends the agent back to work.
+    /// The user's Stop hook has ended; `blocks`: it sends the agent back to work.
     HookEnded {
         blocks: bool,
     },
-    /// The model answered an error, or cut the connection.
+    /// The model returned an error, or cut the connection.
     Failed,
     Interrupting,
-    /// The agent does not listen to the answer any more.
+    /// The agent stopped reading the answer.
     Cut,
     Leaving,
     Ended,
@@ -54,12 +54,12 @@ pub struct Interval {
 
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer as Waiting};
 
-/// What the model server saw, as facts. `zero` is when its clock stood at zero; so many tools are `free` at first, the
-/// later ones need a permission.
+/// Converts the model server's log into facts. `zero` is the start of its clock. The first `free` tool calls need no
+/// permission, later ones do.
 pub fn of_log(log: &ModelLog, zero: Millis, free: usize) -> Vec<TruthFact> {
     let mut facts = Vec::new();
     let mut tools = 0;
-    // A turn's requests, and whether they asked for a tool.
+    // The requests of a turn, with whether they asked for a tool.
     let mut requests: Vec<(u64, bool)> = Vec::new();
     for entry in &log.entries {
         let Some(request) = entry.request else { continue };
@@ -103,13 +103,13 @@ pub fn intervals(mut facts: Vec<TruthFact>, end: Millis) -> Vec<Interval> {
     intervals
 }
 
-/// What has happened so far, as far as it decides what comes next.
+/// The state that determines the next interval.
 #[derive(Default)]
 struct Story {
-    /// Tools the agent must ask for, and dialogs that were drawn.
+    /// Tool calls that need a permission, and dialogs that were drawn.
     to_ask: usize,
     drawn: usize,
-    /// A dialog is on the screen, and the model has not heard of its answer.
+    /// A dialog is on the screen, and the model has no result of it yet.
     open: bool,
     denied: bool,
     interrupting: bool,
@@ -143,7 +143,7 @@ impl Story {
                 Some(("a prompt is sent", allowed, None))
             }
             TruthEvent::Asked => {
-                // Whatever it had to ask is answered: the results are here.
+                // All permissions are answered: the tool results have arrived.
                 (self.to_ask, self.open) = (self.drawn, false);
                 stretch("the model works", &[Processing])
             }
@@ -160,12 +160,12 @@ impl Story {
                 self.denied = true;
                 stretch("the dialog is denied", &[Waiting, Processing, Completed, Idle])
             }
-            // The model may hear of the answer before the screen is painted over.
+            // The model may get the result before the screen is redrawn.
             TruthEvent::Gone if !std::mem::take(&mut self.open) => None,
             TruthEvent::Gone if self.denied => stretch("denied", &[Completed, Idle]),
             TruthEvent::Gone if self.to_ask > self.drawn => stretch("another dialog is due", &[Processing, Waiting]),
             TruthEvent::Gone => stretch("the tool runs", &[Processing]),
-            // The turn goes on for as long as the user's Stop hook runs.
+            // The turn continues while the user's Stop hook runs.
             TruthEvent::Over if is_hooked(later) => stretch("a Stop hook runs", &[Processing]),
             TruthEvent::Over | TruthEvent::HookEnded { blocks: false } => stretch("the turn is over", &[Completed]),
             TruthEvent::HookEnded { blocks: true } => stretch("a Stop hook keeps the turn going", &[Processing]),
@@ -183,20 +183,20 @@ impl Story {
             }
             TruthEvent::Ended => {
                 self.ended = true;
-                // An agent that was asked to leave may say that it did so well.
+                // An agent that was asked to exit may report success.
                 stretch("it is gone", if self.leaving { &[Completed, Error] } else { &[Error] })
             }
         }
     }
 }
 
-/// Whether the agent repeats the request by itself, before another prompt.
+/// Returns whether the agent repeats the request by itself, before another prompt.
 fn is_retried(later: &[TruthFact]) -> bool {
     let next = later.iter().find(|fact| matches!(fact.what, TruthEvent::Asked | TruthEvent::Sending));
     next.is_some_and(|fact| fact.what == TruthEvent::Asked)
 }
 
-/// Whether a Stop hook of the user's still has to end before the next request or prompt.
+/// Returns whether a user's Stop hook must still end before the next request or prompt.
 fn is_hooked(later: &[TruthFact]) -> bool {
     let next =
         |fact: &&TruthFact| matches!(fact.what, TruthEvent::Asked | TruthEvent::Sending | TruthEvent::HookEnded { .. });
@@ -300,7 +300,7 @@ mod tests {
     fn a_failure_that_is_tried_again_is_none() {
         let facts = [(0, Asked), (10, Failed), (500, Asked), (510, Failed)];
         assert_eq!(told(&facts, 900), [(0, 510, vec![Processing]), (510, 900, vec![Error])]);
-        // A later prompt of ours is not trying again.
+        // A later prompt of the test is no retry.
         let facts = [(0, Asked), (10, Failed), (500, Sending), (600, Asked)];
         let expected = [
             (0, 10, vec![Processing]),

@@ -1,4 +1,4 @@
-//! Who looks on while a scenario is played: what posse tells, and when texts come and go on the screen.
+//! Records a played scenario: the statuses that posse reports, and when texts appear on the screen and disappear.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ pub(super) fn now() -> Millis {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
 }
 
-/// Texts that are watched for, and what kind of dialog each belongs to.
+/// The watched texts, with the kind of dialog each belongs to.
 pub(super) type Markers = BTreeMap<String, WaitingKind>;
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub(super) struct Witness {
 impl Witness {
     pub(super) fn new(client: &Client, id: TerminalId, markers: Markers) -> io::Result<Self> {
         let shared = Arc::<Watched<WitnessState>>::default();
-        // From the beginning: the terminal may have told something before anyone listened.
+        // From the beginning: the terminal may have reported something earlier.
         let mut events = client.events(Some(0))?;
         let stream = Stream::open(client, id, None, 1)?;
         let listening = std::thread::spawn({
@@ -74,7 +74,7 @@ impl Witness {
         seen.screen.as_ref().map(|screen| format!("{:?}\n{}", screen.title, screen.text())).unwrap_or_default()
     }
 
-    /// What was seen and heard. The daemon must be gone, or this waits for it.
+    /// Returns the recorded statuses and facts. Waits for the exit of the daemon.
     pub(super) fn finish(mut self) -> (Vec<ReportedStatus>, Vec<TruthFact>) {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -87,7 +87,7 @@ impl Witness {
 fn look_on(shared: &Watched<WitnessState>, client: &Client, mut stream: Stream, id: TerminalId, markers: &Markers) {
     let mut present = vec![false; markers.len()];
     loop {
-        // The screen below is from now or later: what it shows was drawn before, not after.
+        // The screen read below is from this time or later, so its content was drawn before.
         let at = now();
         let Ok(screen) = client.get::<Screen>(&format!("/terminals/{id}/screen")) else { return };
         let text = screen.text();
@@ -102,7 +102,7 @@ fn look_on(shared: &Watched<WitnessState>, client: &Client, mut stream: Stream, 
             }
             seen.screen = Some(screen);
         });
-        // It ends with the daemon.
+        // The stream ends with the daemon.
         if stream.next_item().is_err() {
             return;
         }

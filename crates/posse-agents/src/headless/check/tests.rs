@@ -36,7 +36,7 @@ impl Case {
         look(&request, line)
     }
 
-    /// What is said about a command line that somebody changed.
+    /// Returns the check's result for a modified command line.
     fn changed(&self, change: impl FnOnce(&mut Vec<String>)) -> Result<(), FailedCheck> {
         self.with("/r", |request, mut line| {
             change(&mut line);
@@ -49,7 +49,7 @@ impl Case {
     }
 }
 
-/// Takes a flag out, with so many values.
+/// Removes a flag with this many values.
 fn without(flag: &'static str, values: usize) -> impl FnOnce(&mut Vec<String>) {
     move |line| {
         let place = line.iter().position(|word| word == flag).unwrap();
@@ -61,7 +61,7 @@ fn insert(place: usize, words: &'static [&'static str]) -> impl FnOnce(&mut Vec<
     move |line| drop(line.splice(place..place, words.iter().map(|&word| word.to_owned())))
 }
 
-/// T08 and its kin.
+/// T08 and related cases.
 #[test]
 fn an_open_approval_is_never_started() {
     let codex = Case { dialect: Dialect::Codex, ..CODER };
@@ -150,7 +150,7 @@ fn what_is_to_be_written_can_be() {
 }
 
 proptest! {
-    /// Whatever is asked for: what can be built can be started, and delivers what its profile can write.
+    /// Every command line that can be built passes the check, and can deliver what its profile can write.
     #[test]
     fn what_is_built_passes(
         agent in prop::sample::select(vec!["coder", "planner", "validator", "code-reviewer", "stranger"]),

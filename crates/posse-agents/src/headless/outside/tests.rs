@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What Claude Code makes of a rule: a path is denied if the pattern fits it or a directory on the way to it. Classes are
-/// never negated, and case does not count.
+/// Models Claude Code's evaluation of a rule: a path is denied if the pattern matches the path or one of its parents.
+/// Classes are never negated, and case is ignored.
 fn denies(rule: &str, path: &str) -> bool {
     let pattern = rule.strip_prefix("Edit(/").unwrap().strip_suffix(')').unwrap();
     let pattern: Vec<u16> = pattern.encode_utf16().collect();
@@ -45,7 +45,7 @@ fn in_class(class: &[u16], c: u16) -> bool {
     }
 }
 
-/// Upper case, as JavaScript's patterns have it: never from outside ASCII into it.
+/// Converts to upper case like JavaScript's patterns: never from outside ASCII into ASCII.
 fn folded(c: u16) -> u16 {
     let mut upper = char::from_u32(c.into()).into_iter().flat_map(char::to_uppercase);
     match (upper.next(), upper.next()) {
@@ -95,7 +95,7 @@ fn a_directory_whose_name_is_the_beginning_of_another() {
 }
 
 proptest! {
-    /// No file of the scope is ever denied, and every other name is, if it is made of common characters.
+    /// No file of the scope is ever denied, and every other name of common characters is.
     #[test]
     fn the_rules_are_exactly_the_rest(
         scope in prop::collection::vec("(/[a-d0-2.-]{1,4}){1,4}", 1..3),
@@ -103,14 +103,14 @@ proptest! {
     ) {
         let directories: Vec<&str> = scope.iter().map(String::as_str).collect();
         let inside = directories.iter().any(|directory| is_below(&path, directory));
-        // The way to the scope is no file that could be edited.
+        // The parents of the scope are directories, so they cannot be edited.
         let on_the_way = directories.iter().any(|directory| is_below(directory, &path));
         if !on_the_way || inside {
             prop_assert_eq!(denied(&directories, &path), !inside);
         }
     }
 
-    /// Whatever a directory is called, what lies in it stays free.
+    /// Files in a directory with any name stay writable.
     #[test]
     fn nothing_inside_is_denied(directory in "(/[^/\u{0}-\u{1f}]{1,6}){1,3}", file in "[^/\u{0}-\u{1f}]{1,6}") {
         let path = format!("{directory}/{file}");

@@ -24,7 +24,7 @@ fn who_gets_what() {
         ("qa-auditor", None, "READ_ONLY", read, Because::Known),
         ("issue-verifier", None, "VERIFICATION", read, Because::Known),
         ("planner", None, "DESIGN", "Read Grep Glob Write Bash", Because::Known),
-        // Its own file cannot widen what is known.
+        // The agent's own file cannot widen its known profile.
         ("code-reviewer", Some("profile: WRITE"), "READ_ONLY", read, Because::Known),
         // T05.
         ("stranger", None, "READ_ONLY", read, Because::Unknown),
@@ -54,7 +54,7 @@ fn a_profile_that_does_not_exist_is_an_error() {
     assert!(matches!(nothing, Err(FlagError::NothingLeft { .. })), "{nothing:?}");
 }
 
-/// T06, T12, for the two that the pipeline starts itself: whatever a project writes into their files.
+/// T06, T12, for the two agents of the pipeline: a project's files cannot widen them.
 #[test]
 fn planners_and_verifiers_get_the_profile_of_their_work_and_no_more() {
     let ours = Policy::default();
@@ -138,7 +138,7 @@ fn what_is_configured_holds_for_sessions() {
     assert_eq!(configured("", ""), Policy::default());
 }
 
-/// Every word that the reader takes is known here.
+/// Every word that the reader accepts is known here.
 #[test]
 fn every_policy_is_understood() {
     for (word, expected) in [("none", Bash::None), ("read_only", Bash::ReadOnly), ("full", Bash::Full)] {

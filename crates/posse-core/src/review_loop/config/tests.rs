@@ -32,7 +32,7 @@ fn run_keys() -> impl Iterator<Item = (&'static str, &'static ConfigKey)> {
     KEYS.iter().filter(|key| !key.path.contains(".agents.")).filter_map(|key| Some((key.run?, key)))
 }
 
-/// The value at a path of the configuration.
+/// Returns the value at a path of the configuration.
 fn at(config: &LoopConfig, path: &str) -> Value {
     let whole = serde_json::to_value(config).unwrap();
     path.split('.').fold(whole, |value, name| value[name].clone())
@@ -43,12 +43,12 @@ fn origin(resolved: &ResolvedRun, path: &str) -> ValueOrigin {
     resolved.settings.iter().find(of_key).unwrap().origin.clone()
 }
 
-/// The object that has this value at this path and nothing else.
+/// Returns the object with this value at this path and nothing else.
 fn only(path: &str, value: &Value) -> String {
     path.rsplit('.').fold(value.clone(), |value, name| json!({ name: value })).to_string()
 }
 
-/// Two values of a key that are not its default, as JSON and as a variable.
+/// Returns two non-default values of a key, as JSON and as a variable.
 fn samples(path: &str, key: &ConfigKey) -> [(Value, &'static str); 2] {
     let not_the_default = !at(&LoopConfig::default(), path).as_bool().unwrap_or(false);
     match key.kind {

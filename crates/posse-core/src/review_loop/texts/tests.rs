@@ -1,4 +1,4 @@
-//! The texts as agents get them: read them like prose.
+//! The texts as sent to agents, for proofreading.
 
 use super::super::phase_tests::{APPROVED, FAIL, prompt, rules};
 use super::super::verdict::{self, Verdict};
@@ -16,7 +16,7 @@ fn answer(rounds: &mut Rounds, answer: &str) {
     rounds.answered(key, answer);
 }
 
-/// The text of the turn that comes after these answers.
+/// Returns the text of the turn after these answers.
 fn after(openspec: bool, test_command: &str, answers: &[&str]) -> (Key, String) {
     let rules = Rules { openspec, project_test_cmd: test_command.into(), ..rules() };
     let mut rounds = Rounds::begin(rules, prompt(), Role::Analyst);
@@ -64,7 +64,7 @@ fn every_text() {
     }
 }
 
-/// An analyst that is asked in a later round, because the phase had left nothing.
+/// An analyst that works again in a later round, because its phase produced nothing.
 #[test]
 fn an_analyst_in_a_later_round_begins_with_the_failure() {
     for openspec in [false, true] {
@@ -145,7 +145,7 @@ fn no_answer_is_too_long_to_be_reviewed() {
     assert!(text.len() < 1 << 19 && text.contains("[800000 characters cut]"), "{}", text.len());
 }
 
-/// An agent that hands our own text back has decided nothing.
+/// An agent that returns the prompt unchanged has decided nothing.
 #[test]
 fn no_text_is_a_verdict() {
     for turns in 0..=4 {

@@ -24,7 +24,7 @@ fn s_175_an_echoed_template_is_not_a_pass() {
         ("RESULT: PASS or not", Verdict::Missing),
         ("RESULT: <PASS|FAIL>", Verdict::Missing),
         ("RESULT: [PASS or FAIL]", Verdict::Missing),
-        // The template first, then what was asked for.
+        // The template first, then the verdict.
         ("RESULT: PASS|FAIL\nRESULT: PASS", Verdict::Yes),
         ("RESULT: PASS|FAIL\nRESULT: FAIL", Verdict::No),
     ]);
@@ -37,11 +37,11 @@ fn s_176_of_two_verdicts_the_negative_one_counts() {
         ("RESULT: PASS\nRESULT: FAIL", Verdict::No),
         ("RESULT: PASS\nresult: failed at step 3", Verdict::No),
         ("RESULT: FAIL - criterion 2 did not pass", Verdict::No),
-        // However it is said.
+        // Any form of a no.
         ("RESULT: PASS\n\n1. RESULT: FAIL", Verdict::No),
         ("> RESULT: FAIL\n\nRESULT: PASS", Verdict::No),
         ("RESULT: PASS\nFINAL RESULT: **FAIL**", Verdict::No),
-        // What the program under test prints is no verdict of the tester.
+        // Output of the program under test is no verdict of the tester.
         ("RESULT: PASS\n- with a bad file it prints RESULT: FAIL, as it should", Verdict::Yes),
         ("RESULT: PASS\nREVIEW_RESULT: FAIL", Verdict::Yes),
     ]);
@@ -66,7 +66,7 @@ fn s_177_a_verdict_may_be_dressed() {
         "RESULT: PASS (12 tests passed)",
         "RESULT: PASS (100%), exit code 0",
         "RESULT: PASS - every criterion held",
-        // Not written as a verdict is asked to be: evidence.
+        // Not in the requested format: evidence.
         "RESULT: PASS\nEVIDENCE:\n- Result: PASS (exit code 0)\n- Result: Pass, 3 rows shown",
         "I ran everything.\n\nRESULT: PASS\nEVIDENCE:\n- Result: the page shows 3 rows",
     ] {
@@ -137,7 +137,7 @@ fn evidence_is_counted_by_its_kind() {
     for (notes, expected) in [
         (GOOD_ANALYST_NOTES, 4),
         ("looks good to me", 0),
-        // Either order, at most so far apart, on one line, any case.
+        // Either order, up to the maximum distance, on one line, any case.
         ("VERIFIED the Design", 1),
         (&format!("spec{thirty}missing"), 1),
         (&format!("spec{thirty}.missing"), 0),
