@@ -293,7 +293,7 @@ impl Client {
         Ok(stream)
     }
 
-    /// Posts a request whose answer only says that it was carried out, and prints that.
+    /// Posts a request whose answer only confirms success, and prints that.
     pub(crate) async fn act(
         &mut self,
         path: &str,

@@ -27,7 +27,7 @@ pub(crate) enum Exit {
     Invalid = 5,
     /// Another instance holds the lock.
     Locked = 6,
-    /// A task of a plan asks, and nothing else is left to do.
+    /// A task of a plan asks a question, and no other task is left.
     Suspended = 7,
     Usage = 64,
     Missing = 69,

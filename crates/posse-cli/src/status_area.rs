@@ -60,7 +60,7 @@ impl<'a> StatusArea<'a> {
         Some(update)
     }
 
-    /// Moves back to where the rows begin, and forgets them.
+    /// Moves back to the start of the rows, and forgets them.
     fn back(&mut self, columns: usize) -> String {
         self.text.clear();
         // A window that was made narrower has broken rows in two.

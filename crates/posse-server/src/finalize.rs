@@ -316,7 +316,7 @@ async fn put_all_aside(
     tree.stage(None, [], staged.map(|change| &change.path)).await
 }
 
-/// Some paths for a sentence: the first of them, and how many more there are.
+/// Lists the first paths for a sentence, and the number of the others.
 pub(crate) fn named(paths: &[impl Display]) -> String {
     let mut names: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
     if paths.len() > NAMED {

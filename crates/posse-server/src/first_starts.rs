@@ -18,7 +18,7 @@ pub(crate) struct AgentHome {
 /// not be.
 #[derive(Debug, Default)]
 pub(crate) struct FirstStarts {
-    /// `true`: one of them has been ready there.
+    /// `true`: an agent has been ready there.
     homes: Mutex<HashMap<AgentHome, Arc<tokio::sync::Mutex<bool>>>>,
 }
 

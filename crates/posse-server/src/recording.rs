@@ -163,7 +163,7 @@ impl Recorder {
         self.push(id, What::Forget);
     }
 
-    /// Begins or ends recording. Who begins asks all pumps for a picture.
+    /// Starts or stops recording. On start all pumps are asked for a picture.
     pub(crate) fn switch(&self, on: bool) {
         self.0.lock().on = on;
     }

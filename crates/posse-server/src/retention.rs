@@ -1,4 +1,4 @@
-//! Nothing grows without bound: what is old or too much goes, at start and now and then.
+//! Limits growth: removes old or excess data, at start and periodically.
 
 use std::collections::BTreeSet;
 use std::fs::File;

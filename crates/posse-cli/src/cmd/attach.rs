@@ -175,7 +175,7 @@ async fn reach(
         look.wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
         let reached = async {
             sleep(wait).await;
-            // Waits for a daemon that crashed, and knows of a terminal that is gone.
+            // Waits for a daemon that crashed, and detects a removed terminal.
             let _: Terminal = client.get(&path).await?;
             let stream = client.raw_stream().await.map_err(|error| Error::Lost(error.to_string()))?;
             let connected = tokio_tungstenite::client_async(url, stream).await;

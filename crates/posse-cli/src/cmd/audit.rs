@@ -153,7 +153,7 @@ pub(super) fn encoded(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// A point in time, as people say it.
+/// Parses a point in time in the forms that users type.
 pub(super) fn when(text: &str, now: &Zoned) -> Result<Timestamp, BadArgument> {
     let zoned = |at: civil::DateTime| at.to_zoned(now.time_zone().clone()).map(|at| at.timestamp());
     let ago = text.parse::<Span>().ok().filter(|_| !text.starts_with(['-', '+', 'P']));

@@ -1,4 +1,4 @@
-//! `posse config`: what is configured, where it comes from, and what could be.
+//! `posse config`: the settings, their origins, and the possible settings.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

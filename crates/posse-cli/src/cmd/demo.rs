@@ -138,7 +138,7 @@ impl Narrator<'_> {
         let began = Instant::now();
         kill_process(pid, Signal::KILL).map_err(|error| Error::failed(format!("cannot kill the daemon: {error}")))?;
         let after = loop {
-            // What it answered just before it died may still arrive.
+            // An answer sent just before the crash may still arrive.
             let health: Health = self.client.get("/health").await?;
             if health.pid != doomed {
                 break health.pid;

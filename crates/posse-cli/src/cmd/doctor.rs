@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(if verdict == ReportVerdict::Bad { Exit::Failed } else { Exit::Ok })
 }
 
-/// Looks at everything. Changes nothing.
+/// Runs all checks. Changes nothing.
 async fn look_over() -> Vec<ReportLine> {
     let paths = match client::paths() {
         Ok(paths) => paths,

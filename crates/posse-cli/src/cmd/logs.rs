@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         None => None,
     };
     let of_terminal = terminal.map(|id| format!("&terminal={id}")).unwrap_or_default();
-    // Of no events at all one is asked for all the same: it says where those from now on begin.
+    // Always request at least one event: it determines where new events begin.
     let events: Vec<LogEvent> = client.get(&format!("/log?limit={}{of_terminal}", args.lines.max(1))).await?;
     let last = events.last().and_then(|event| event.seq).unwrap_or(0);
     for event in events.iter().skip(events.len().saturating_sub(args.lines)) {
@@ -71,7 +71,7 @@ fn text(event: &LogEvent, ui: &Ui) -> String {
             .iter()
             .filter(|(name, value)| !value.is_null() && !matches!(name.as_str(), "since" | "epoch"))
             .map(|(name, value)| match name.as_str() {
-                // What it is about says more than all of it.
+                // The subject is more useful than the whole value.
                 "dialog" => format!("asks={} {}", value["question"], value["subject"]),
                 _ => format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
             })

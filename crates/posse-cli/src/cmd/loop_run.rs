@@ -80,7 +80,7 @@ struct WantedRun {
     config_hash: Option<String>,
     directory: PathBuf,
     state_file: PathBuf,
-    /// `None`: as the state file says.
+    /// `None`: from the state file.
     prompt: Option<Prompt>,
 }
 

@@ -281,7 +281,7 @@ impl KnownPlan {
         Self { file: file.display().to_string(), selection: select(plan, &state, &limits), state, run }
     }
 
-    /// Sections and tasks, whether the plan can go on, and its run.
+    /// Sections and tasks, whether the plan can continue, and its run.
     fn text(&self, plan: &Plan, ui: &Ui) -> String {
         let mut tasks = Vec::new();
         for section in &plan.sections {

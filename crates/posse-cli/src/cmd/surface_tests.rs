@@ -34,7 +34,7 @@ fn examples(command: &clap::Command) -> Vec<String> {
     examples.map(|line| line.trim().split("  ").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Whether it would be understood; a word that stands for something else may be wrong.
+/// Reports whether the command line parses; placeholders may be invalid.
 fn is_understood(words: &[String]) -> Result<(), String> {
     match Cli::try_parse_from(words) {
         Ok(_) => Ok(()),

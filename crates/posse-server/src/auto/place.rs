@@ -196,7 +196,7 @@ impl Draft<'_> {
         problems
     }
 
-    /// The design comes into the branch as the work of a task does, and nothing else with it.
+    /// Merges the design into the branch like the work of a task, and nothing else with it.
     async fn bring_design(&self, disk: &Disk, worktrees: &Worktrees, text: &str) -> Result<(), StepError> {
         let area = worktrees.make(&Work::Design.run(self.number)?).await?;
         let file = area.directory.join(self.design);

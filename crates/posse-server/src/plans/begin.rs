@@ -276,7 +276,7 @@ pub(crate) fn program(
     let binary = sessions.config.claude.binary.as_deref();
     let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
     let path = context.environment.get("PATH").map(String::as_str).unwrap_or_default();
-    // A place that depends on where one stands is none: sessions stand elsewhere.
+    // Relative paths are rejected because sessions run in a different directory.
     let found = versions::locate(disk, program, path).filter(|found| found.is_absolute());
     let found = found.and_then(|path| path.into_os_string().into_string().ok());
     let found = found

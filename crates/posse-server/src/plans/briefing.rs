@@ -77,7 +77,7 @@ pub(crate) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<Age
     parsed.ok_or_else(|| StepError::because(missing()))?.map_err(bad)
 }
 
-/// Writes everything down that a session is given. Of one that was begun already nothing is changed.
+/// Writes all input of a session. The files of a session that was begun stay unchanged.
 pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Run) -> Result<Briefing, StepError> {
     let Setting { disk, spec, files, .. } = setting;
     let task = run

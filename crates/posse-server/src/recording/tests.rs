@@ -114,7 +114,7 @@ fn a_daemon_that_comes_next_goes_on_after_the_last_whole_line() {
     assert_eq!(output(&events), b"before\x18\x1bcthe screen after");
     assert_eq!(marks(&events), ["the screen as it was"]);
     assert_eq!(replay(&path)[0], "the screen after");
-    // One that is no recording at all is begun anew.
+    // A file that is no recording is replaced.
     fs::write(&path, "nonsense").unwrap();
     let (third, thread, _heard) = recorder(directory.path());
     Tape::new(third, id(1)).picture(SIZE, b"anew".to_vec());

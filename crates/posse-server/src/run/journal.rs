@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing is done that is not written down, and nothing else is written down in its place.
+    /// An effect needs a journaled entry, and no other entry may replace it.
     #[tokio::test]
     async fn entry_that_cannot_be_serialized_is_an_error_and_is_not_written() {
         let home = tempfile::tempdir().unwrap();

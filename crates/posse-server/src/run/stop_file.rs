@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(told(&mut watch).await.1, Some(StopHow::Now));
         gone(&state.join("stop")).await;
         drop(watch);
-        // Nor is it one for who comes later.
+        // Nor does it affect later watchers.
         let mut later = files.watch(project.path(), Some(".posse/state"), run(2), Wall(0));
         write("after-task");
         assert_eq!(told(&mut later).await.1, Some(StopHow::AfterTask));

@@ -134,7 +134,7 @@ fn caption_is_not_the_command(agent: &Agent) {
     assert_eq!(again["evidence"], "confirmed", "{again:#}");
     let stale = stage.env.run(["approve", &stage.id, "--question", dialog["id"].as_str().unwrap()]);
     assert_eq!(stale.code, Some(1), "{}", stale.stderr);
-    // What is proven may be accepted without a person, too.
+    // A proven question may be accepted without a person, too.
     stage.env.run(["send", &stage.id, "y"]).ok();
     stage.done();
 }

@@ -39,7 +39,7 @@ impl User {
         command
     }
 
-    /// The exit code, and what was said of the agent.
+    /// Returns the exit code, and the report on the agent.
     fn report(&self, provider: &str) -> (Option<i32>, Value) {
         let output = self.check(&[provider, "--json"]).output().unwrap();
         let reports: Value =

@@ -68,7 +68,7 @@ fn trust(agent: &Agent, provider: &str) {
     let env = env();
     let launched = home.launch_as(&env, provider);
     assert_eq!(launched.status.waiting_kind, Some(WaitingKind::Startup), "{launched:?}");
-    // By what the hint says, and by nothing else.
+    // Follow the hint exactly.
     let name = launched.name.as_str();
     let shown = env.run(["show", name]).ok();
     assert!(shown.contains(&format!("posse approve {name}")), "{shown}");

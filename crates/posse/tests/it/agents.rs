@@ -354,7 +354,7 @@ fn what_an_agent_writes_down_of_itself_is_heard() {
     assert!(env.run(["explain", "a"]).ok().contains("session file: asking"));
 }
 
-/// Also by a daemon that was not there when it began, and nothing of it is left behind.
+/// A later daemon reads the agent's files too, and they are removed at the end.
 #[test]
 fn what_an_agent_writes_down_of_what_it_does_is_heard() {
     let env = env();

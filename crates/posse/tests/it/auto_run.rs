@@ -139,7 +139,7 @@ impl Scene {
             assert_eq!(self.file(item).as_deref(), Some("done\n"));
         }
         assert_eq!(self.git(&["status", "--porcelain"]), "?? .posse/\n");
-        // What runs of plans leave is cleared away after they have ended.
+        // Remains of plan runs are removed after the runs end.
         when("no work tree is left", || (self.worktrees() == 1).then_some(()));
     }
 

@@ -186,7 +186,7 @@ impl Scene {
         if line.starts_with("posse attach") {
             return self.attach(&line, &place);
         }
-        // What does not end by itself is ended as people do it.
+        // Commands that do not exit are interrupted, as users do.
         let follows = ["posse auto", "posse run follow"].contains(&line.as_str())
             || line.split(' ').any(|word| word == "-f" || word == "--follow");
         // A signal is for the command, not for the shell.

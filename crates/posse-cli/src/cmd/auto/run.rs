@@ -15,7 +15,7 @@ use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// Files in which projects say how things are done there.
+/// Files in which projects document their conventions.
 const CONVENTIONS: [&str; 3] = ["CLAUDE.md", "AGENTS.md", "CONTRIBUTING.md"];
 
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
 }
 
 impl RunArgs {
-    /// When the pipeline ends.
+    /// Returns the condition on which the pipeline ends.
     fn mode(&self) -> Mode {
         match (self.once || self.item.is_some(), self.drain) {
             (_, true) => Mode::Drain,

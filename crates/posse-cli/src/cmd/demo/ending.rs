@@ -18,7 +18,7 @@ pub(super) struct Ending {
     verdict: &'static str,
     seconds: f64,
     run: LoopView,
-    /// The daemon that was killed, and the one that came after it.
+    /// The killed daemon and its successor.
     daemon: Killed,
     accepted: Vec<Accepted>,
     /// Prompts that arrived, by the agents' own account.

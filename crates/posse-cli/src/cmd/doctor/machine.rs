@@ -118,7 +118,7 @@ fn one_line(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
-/// The limits as the kernel gives them to this shell.
+/// Checks the kernel's limits for this shell.
 pub(super) fn limits() -> Vec<ReportLine> {
     let number = |file: &str| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     vec![

@@ -20,10 +20,10 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::ui::Ui;
 
-/// Below the project, unless the configuration says otherwise.
+/// Below the project, unless configured otherwise.
 pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
 
-/// Keys of a run's configuration that say where it is and how it begins.
+/// Keys of a run's configuration that set its location and its start.
 const NOT_COMPARED: [&str; 8] =
     ["api", "wd", "prompt", "prompt_file", "start_agent", "resume", "state_file", "limits.poll_seconds"];
 

@@ -105,7 +105,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if args.dry_run {
         return dry_run::run(&args, sandbox, config, ui);
     }
-    // Said where the mistake is, before anything is started.
+    // Report errors of the plan before anything is started.
     if args.usable_plan(config, ui)?.is_none() {
         return Ok(Exit::Invalid);
     }

@@ -1,4 +1,4 @@
-//! `posse plan trust`, and what it is for: commands that a project's files name are run only if the user has confirmed them
+//! `posse plan trust`: commands that a project's files name are run only if the user has confirmed them
 //! (`posse_files::confirmed_commands`).
 
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! `posse run why`: why a task stands where it stands, and what can be done about it.
+//! `posse run why`: the reason for a task's state, and possible actions.
 
 use posse_core::plan::file::Task;
 use posse_core::plan::select::Why;

@@ -1,5 +1,5 @@
-//! Follows a run of any kind until it is over or a signal comes: subscribes, reconnects when the daemon is replaced, shows what
-//! is new, and does what signals mean.
+//! Follows a run of any kind until it is over or a signal arrives: subscribes, reconnects to a new daemon, shows new
+//! entries, and handles signals.
 
 use std::time::Duration;
 

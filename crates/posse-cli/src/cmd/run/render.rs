@@ -84,7 +84,7 @@ fn warn(text: impl Into<String>) -> Option<ColouredText> {
     Some((text.into(), Some(Colour::Yellow)))
 }
 
-/// Returns the text of an entry that is no event. `begun` says what begins, `more` what is to be said of a session.
+/// Returns the text of an entry that is no event. `begun` formats a start, `more` the details of a session.
 fn entry_text<S, I, N>(
     entry: &RunEntry<S, I, N>,
     begun: impl Fn(&S) -> String,
@@ -150,7 +150,7 @@ fn plan_event_text(event: &Event) -> Option<ColouredText> {
             Outcome::Limited(hold) => warn(&hold.reason),
             Outcome::Infra(failure) => warn(format!("{} (costs no attempt)", failure.message)),
             Outcome::Failed(failure) => warn(&failure.message),
-            // The notice says what it asks.
+            // The notice contains the question.
             Outcome::Suspended { .. } => None,
         },
         Event::ValidatorEnded { judgement, .. } => say(match judgement.verdict {
@@ -171,7 +171,7 @@ fn plan_event_text(event: &Event) -> Option<ColouredText> {
                 warn(format!("check {} fails on the merged result: {}", gate.gate, gate.message))
             }
             MergeResult::Stopped => warn("the checks of the merged result were ended"),
-            // The notice says it.
+            // The notice reports it.
             MergeResult::NotNow { .. } => None,
         },
         Event::PlanChecked { checks } => {
@@ -229,7 +229,7 @@ fn loop_text(entry: &Entry) -> Option<ColouredText> {
         Entry::Said { level: Level::Info, text } if text.starts_with("FAIL") => red(text.clone()),
         Entry::Said { level: Level::Info, text } => say(text),
         Entry::Said { level: Level::Warning, text } => warn(text),
-        // The turn that failed has said why.
+        // The failed turn has reported the reason.
         Entry::Stopped { stop: Stop::Turn, .. } => warn("stopped"),
         Entry::Stopped { why, .. } => warn(format!("stopped: {why}")),
         Entry::Resumed => say("going on"),

@@ -1,4 +1,4 @@
-//! Runs as text: the table of all, and one of them.
+//! Runs as text: the table of all runs, and a single run.
 
 use posse_api::{LoopView, RunView};
 use posse_core::engine::RunOutcome;

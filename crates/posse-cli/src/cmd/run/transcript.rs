@@ -12,7 +12,7 @@ use crate::ui::{Colour, Ui, clock, plain, took};
 
 /// As much of a text as a line shows (spec §4.7).
 const TEXT: usize = 200;
-/// A tool that takes longer says so when it is done.
+/// The duration in seconds from which a finished tool is reported.
 const LONG: i64 = 5;
 
 /// The amount of text that is shown.

@@ -1,5 +1,4 @@
-//! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
-//! outcome, and nothing else.
+//! The plan of an item, executed by a separate run in this process. Only its typed outcome is used.
 
 use posse_api::{PlanIn, PlanView, SessionRules};
 use posse_core::auto::Pipeline;

@@ -43,7 +43,7 @@ fn values<'a>(called: &'a SessionCall, flag: &str) -> Vec<&'a str> {
     after.map(String::as_str).take_while(|argument| !argument.starts_with("--")).collect()
 }
 
-/// What a commit changed: its subject, then one file a line.
+/// Returns the changes of each commit: its subject, then one file per line.
 fn commits_since(scene: &Scene, first: &str) -> Vec<String> {
     let format = "--format=%x00%s";
     let log =
@@ -59,7 +59,7 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     scene.claude.play("verify", uses("Bash", "sh tests/run") + VERIFIER);
     scene.claude.play("1.1.1", sh(FIX) + &reports("completed", "a note is one line now"));
     scene.claude.play("1.1.2", REVIEWED);
-    // What the user is in the middle of: something staged, something not, something new.
+    // The user's work in progress: a staged, an unstaged and a new file.
     let first = scene.git(&["rev-parse", "HEAD"]);
     fs::write(scene.env.work().join("USAGE.md"), "# notes\n\nstaged\n").unwrap();
     scene.git(&["add", "USAGE.md"]);

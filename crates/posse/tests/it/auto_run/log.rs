@@ -156,7 +156,7 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     assert!(item.contains("ghp_[masked] is shown"), "{item}");
     let committed = scene.git(&["log", "-p"]);
     assert!(!committed.contains(&secret), "{committed}");
-    // What sessions themselves wrote: their streams, their standard errors, their reports.
+    // Files written by sessions: their streams, standard errors and reports.
     let holds = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&secret));
     let kept = [scene.env.paths().home.clone(), scene.env.work()];
     let with: Vec<PathBuf> = kept.iter().flat_map(|directory| files_below(directory)).filter(holds).collect();

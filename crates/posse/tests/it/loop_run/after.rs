@@ -108,7 +108,7 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
     fs::create_dir_all(work.join("openspec/changes/greeting")).unwrap();
     fs::write(work.join("openspec/changes/greeting/proposal.md"), "x\n").unwrap();
     wants(&play, &json!({ "git_commit": true, "openspec_archive": true }));
-    // A daemon that knows nothing of this shell.
+    // Start a daemon without this shell's environment.
     play.env.run(["serve"]).ok();
     let bin = beside.join("bin");
     fs::create_dir(&bin).unwrap();
@@ -119,7 +119,7 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
     let path = std::env::var_os("PATH").unwrap();
     let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path))).unwrap();
     command.env("PATH", path).env("GREETING", "hello").env("GIT_AUTHOR_NAME", "The Caller");
-    // What speaks of another repository is not meant.
+    // Variables of another repository are ignored.
     command.env("GIT_DIR", "/nowhere").env("GIT_INDEX_FILE", "/nowhere/index");
     let ran = Followed::new(command).end().ends(0);
     play.passed();
