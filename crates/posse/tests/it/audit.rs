@@ -142,3 +142,54 @@ fn no_answer_without_its_record() {
     wait(&env, "a", "completed");
     intact(&env, 2);
 }
+
+/// The daemon dies as the answer is sent, after its entry, after its key, and after its outcome.
+#[test]
+fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
+    let scenario = r#"
+        look = "claude"
+        dialog_deaf = "200ms"
+        [[turn]]
+        steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
+    "#;
+    let (env, log) = launched(scenario);
+    let moments = ["sent", "entry", "key", "outcome"];
+    for (round, moment) in moments.into_iter().enumerate() {
+        asked(&env, "danger");
+        let before = entries(&env).len();
+        // Asked of the daemon itself: the answer is over before a command has started.
+        let written = |count: usize| {
+            when(moment, || {
+                let audit: Vec<Value> = env.http().get("/audit").ok()?;
+                (audit.len() >= before + count).then_some(())
+            });
+        };
+        let silent = std::process::Stdio::null;
+        let mut approve = env.command(["approve", "a"]).stdout(silent()).stderr(silent()).spawn().unwrap();
+        match moment {
+            "entry" => written(1),
+            "key" => assert_eq!(logged(&log, "dialog_closed", round + 1), round + 1),
+            "outcome" => written(2),
+            _ => {}
+        }
+        env.kill_daemon();
+        approve.wait().unwrap();
+        when("the end of the turn", || {
+            let is_over = wait(&env, "a", "waiting_user_answer,completed")["status"] == "completed";
+            if !is_over {
+                // May fail, because a key of the killed daemon may be on its way.
+                env.run(["approve", "a"]);
+            }
+            is_over.then_some(())
+        });
+        assert_eq!(logged(&log, "dialog_closed", round + 1), round + 1);
+    }
+    let audit = entries(&env);
+    let answers: Vec<&Value> = audit.iter().filter(|entry| !entry["answering"].is_null()).collect();
+    for answer in &answers {
+        let outcomes = audit.iter().filter(|entry| entry["outcome"]["of"] == answer["seq"]);
+        assert_eq!(outcomes.count(), 1, "{answer:#}");
+    }
+    assert!(answers.len() >= moments.len(), "{audit:#?}");
+    intact(&env, audit.len() as u64);
+}
