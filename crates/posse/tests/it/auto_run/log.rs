@@ -1,10 +1,11 @@
 //! `posse run log`: work on items, and the prompts, actions and output of sessions; its retention and masking. A plan
 //! carries out an item, so all of it holds for plans too.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::steps::{DONE, FINE, ask, commit, end, reports, say, sh, uses};
+use crate::steps::{DONE, FINE, ask, commit, end, reports, say, sh, uses, wait_for};
 use crate::{contains, has_in_order};
 
 /// The log of an item has that of the plan that carries it out.
@@ -17,7 +18,9 @@ fn it_tells_what_sessions_were_asked_did_and_said() {
     scene.auto_says(1, &["log"], &[&unknown]);
     scene.auto_says(0, &["log", ".", "1-bug"], &["nothing has been done for 1-bug yet"]);
     scene.auto_says(1, &["log", ".", "3-nobody"], &["there is no item 3-nobody"]);
-    scene.claude.play("plan", say("I look at it.") + &uses("Read", "README") + &sh("echo trouble >&2") + PLANNER);
+    scene.claude.gate("gate");
+    let looks = say("I look at it.") + &wait_for("gate");
+    scene.claude.play("plan.1", looks + &uses("Read", "README") + &sh("echo trouble >&2") + PLANNER);
     scene.claude.play(
         "do-1-bug.1",
         say("I mend it.") + &uses("Write", "1-bug") + &commit("1-bug", "bad") + &reports("completed", "it is mended"),
@@ -26,7 +29,19 @@ fn it_tells_what_sessions_were_asked_did_and_said() {
     scene.claude.play("do-1-bug", FINE);
     scene.does("2-more");
     scene.claude.play("verify", say("I try it.") + &uses("Bash", "make test") + VERIFIED);
-    let text = scene.auto_ends(0, &["--drain", "--verbose"]);
+    let pipeline = spawned(scene.command(&["--drain", "--verbose"]));
+    scene.until_waits("plan", 1);
+    // It is followed from the middle of a session to the end, through the runs of the plans.
+    let mut log = spawned(scene.command(&["log", "-f"]));
+    let mut followed = BufReader::new(log.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(followed.any(|line| line.contains("│ I look at it.")));
+    scene.claude.open_gate("gate");
+    for words in ["1-bug: planned", "do-1-bug-1 │ I mend it.", "task do-1-bug is done", "1-bug: completed"] {
+        assert!(followed.any(|line| line.contains(words)), "{words}");
+    }
+    assert!(followed.last().unwrap().contains("2-more: completed"));
+    ended_with(0, log);
+    let text = ended_with(0, pipeline);
     has_in_order(
         &text,
         &["1-bug-", "│ I look at it.", "1-bug: planned", "do-1-bug-1 │ ended", "│ I try it.", "2 done"],
