@@ -1,31 +1,31 @@
-//! Going on after a break: parked, stopped, or taken up by another posse.
+//! Resuming after a break: parked, stopped, or taken over by another daemon.
 
 use super::*;
 
-/// The turn that failed is begun again.
+/// The failed turn starts again.
 const AGAIN: &str = "turn begun, mirror RUNNING, watch";
 
 #[test]
 fn a_parked_run_tries_at_once_when_somebody_asks_for_it() {
     let mut bench = play("{}", "parked");
     let until = bench.run.due();
-    // Somebody who had lost the connection is back.
+    // A client that had lost its connection is back.
     bench.play("came back ->");
     assert_eq!(bench.run.due(), until);
     bench.play(&format!("came -> watch\nidle -> look at file\nnothing -> said, {AGAIN}"));
-    // As after a crash; and nobody who is only back after one hurries it.
+    // As after a crash; a reconnecting client does not trigger a retry.
     for (go, tried) in [("go", format!("said, {AGAIN}")), ("go patient", String::new())] {
         play("{}", &format!("parked\ndies\n{go} -> resumed, watch\nidle\nnothing -> {tried}"));
     }
 }
 
-/// The agent has written its answer, and then the service failed; or somebody told it in its terminal to go on.
+/// The agent wrote its answer before the service failed, or a person told it to continue.
 #[test]
 fn s_127_s_200_an_answer_that_is_there_when_the_model_is_tried_again_is_used() {
     let tried = "parked\nwait 30\ntime -> said, watch\n";
     let failed = format!("{tried}error API Error: 529 Overloaded -> look at file\n");
     play("{}", &format!("{failed}file ANALYST_SUMMARY -> said, answered, archive"));
-    // Nothing is sent to an agent that is at it.
+    // Nothing is sent to a working agent.
     play("{}", &format!("{tried}busy -> said, watch"));
     let bench = play("{}", &format!("{failed}nothing -> {AGAIN}"));
     let again = bench.run.turn().unwrap();
@@ -36,11 +36,11 @@ fn s_127_s_200_an_answer_that_is_there_when_the_model_is_tried_again_is_used() {
 fn s_200_an_agent_that_died_after_its_answer_is_not_asked_in_vain() {
     let answered = "file ANALYST_SUMMARY -> said, answered, archive";
     play("{}", &format!("asked\ngone\ngo others -> resumed, look for a whole file\n{answered}"));
-    // It goes while it is looked at.
+    // The agent exits during the check.
     play("{}", &format!("parked\ncame\ngone -> terminal lost, look for a whole file\n{answered}"));
 }
 
-/// Nobody knew whether the prompt had arrived. It had.
+/// The delivery of the prompt was unknown, but the prompt had arrived.
 #[test]
 fn a_prompt_that_arrived_after_all_is_not_sent_again() {
     let uncertain = "started\nidle\ncleared\nuncertain its screen cannot be read\ngo -> resumed, watch\n";
@@ -70,12 +70,12 @@ fn outages_and_limits_are_counted_apart_and_anew_when_a_person_goes_on() {
     assert_eq!((bench.run.outages, bench.run.limits), (0, 0));
 }
 
-/// It was stopped in the middle of a turn, for longer than a turn may take.
+/// The run was stopped in the middle of a turn, for longer than the turn's timeout.
 #[test]
 fn while_a_run_is_stopped_no_time_passes_for_its_turn() {
     let mut bench = play("{}", "asked\nbusy\nasks a");
     assert!(bench.run.turn().unwrap().human_told);
-    // Its time begins anew, and somebody hears of its question.
+    // The turn's time starts again, and its question is reported.
     bench.play(
         "stop Ctrl-C
          dies
@@ -101,24 +101,24 @@ fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
         bench.happens(RunEvent::Go { alive: (0..5).map(terminal).collect(), adopted: BTreeMap::new(), caller });
         let answered = bench.step("asks a");
         assert_eq!(answered == ["accepting", "accept 1"], accepts, "{config} {auto_accept:?}: {answered:?}");
-        // The next posse knows.
+        // The next daemon knows.
         bench.dies();
         assert_eq!(bench.run.spec.config.handoff.auto_accept_permissions, accepts);
     }
-    // While it goes on, less is accepted at once, and more not at all: it may be an agent that asks for it.
+    // A running run can be set to accept less, but never more: the caller may be one of its agents.
     let came = |hurry, auto_accept| RunEvent::Came(Caller { hurry, auto_accept });
     let mut bench = play(ACCEPTS, "asked");
     assert_eq!(bench.happens(came(true, Some(false))), ["said"]);
     assert_eq!(bench.happens(came(true, Some(true))), ["said"]);
-    // A person is called.
+    // A person is notified.
     bench.play("asks a -> said, ...");
-    // Nobody who only has lost the connection decides anything.
+    // A reconnecting client changes no setting.
     let mut bench = play(ACCEPTS, "asked");
     assert!(bench.happens(came(false, Some(false))).is_empty());
     bench.play("asks a -> accepting, accept 1");
 }
 
-/// The next try did not even get to its prompt, and then the answer of the one before is there.
+/// The retry fails before its prompt, and then the answer of the previous attempt exists.
 #[test]
 fn a_turn_that_goes_on_after_a_later_number_was_used_is_heard() {
     let mut bench = play(
@@ -141,15 +141,15 @@ fn a_turn_that_goes_on_after_a_later_number_was_used_is_heard() {
     assert!(next.contains(&"turn begun".to_owned()), "{next:?}");
 }
 
-/// What was certainly never taken nobody is at.
+/// No agent works on a prompt that is known not to have been taken.
 #[test]
 fn a_prompt_that_did_not_arrive_is_sent_again() {
     let not_sent = "idle\ncleared\nunsent it is not quiet\n".repeat(3);
     play("{}", &format!("started\n{not_sent}says not taken\ngo -> resumed, {AGAIN}"));
 }
 
-/// That it is reminded is written down first. Whether it was, nobody knows after a crash: it is asked to be again, under the
-/// same number.
+/// A reminder is journaled before it is typed. After a crash it may be missing, so it is requested again under the same
+/// number.
 #[test]
 fn a_reminder_that_may_not_have_been_typed_is_given_again() {
     let mut bench = play(r#"{"handoff": {"max_file_reminders": 1}}"#, "asked\nbusy\nidle\nnothing");

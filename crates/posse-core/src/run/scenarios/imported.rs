@@ -1,4 +1,4 @@
-//! A run that is known by its state file only, in which the analyst had its prompt.
+//! A run known only by its state file, in which the analyst had its prompt.
 
 use super::*;
 use crate::review_loop::{Rounds, Rules};
@@ -12,10 +12,10 @@ fn imported() -> Bench {
     Bench::of(spec)
 }
 
-/// LOOP-53: who is at it is waited for, not asked again.
+/// LOOP-53: a working agent is awaited, not prompted again.
 #[test]
 fn s_199_an_agent_that_is_still_busy_is_waited_for() {
-    // Nothing is typed, and no file put away.
+    // Nothing is typed, and no file is archived.
     imported().play("go -> resumed, watch\nbusy ->\ncompleted -> look at file\nfile done -> answered, archive");
 }
 

@@ -1,9 +1,9 @@
-//! What an agent may be when its prompt is due.
+//! The states of an agent when its prompt is due.
 
 use super::*;
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 
-/// The terminal of the first turn, as it is at these seconds after the prompt was due. In the end: what became of it.
+/// Sets the first turn's terminal to each status at its second after the prompt was due, and checks the result.
 #[track_caller]
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
     let mut bench = play("{}", "started");
@@ -33,19 +33,19 @@ fn a_prompt_waits_for_a_quiet_terminal() {
     check(&[(0, Processing), (3, Completed)], "sent");
     check(&[(0, Processing), (9, Processing)], "it waits");
     check(&[(0, Processing), (10, Processing)], "still busy");
-    // A screen that is being drawn anew looks like an error for a moment.
+    // A redraw looks like an error for a moment.
     check(&[(0, Error)], "it waits");
     check(&[(0, Error), (4, Idle)], "sent");
     check(&[(0, Error), (10, Error)], "ERROR state: rule x");
     check(&[(0, WaitingUserAnswer), (9, Idle)], "sent");
     let question = "a prompt is not typed into a question";
     check(&[(0, WaitingUserAnswer), (10, WaitingUserAnswer)], question);
-    // Each question has its time, however long the agent was busy before.
+    // Each question has its own time limit, however long the agent was busy before.
     check(&[(0, Processing), (60, WaitingUserAnswer), (65, Idle)], "sent");
     check(&[(0, Processing), (60, WaitingUserAnswer), (71, WaitingUserAnswer)], question);
 }
 
-/// Its answer was taken after all, and the model's failure is still on its screen.
+/// Its answer was accepted, but the model's failure is still on its screen.
 #[test]
 fn an_agent_that_stands_at_its_prompt_after_a_failure_of_the_model_is_given_its_next_task() {
     play("{}", "started\nerror ● API Error: 529 Overloaded -> clear stale");

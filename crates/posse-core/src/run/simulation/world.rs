@@ -1,4 +1,4 @@
-//! The world of a simulated run: terminals with scripted agents, files, a journal, a clock, and somebody who kills posse.
+//! The world of a simulated run: terminals with scripted agents, files, a journal, a clock, and kills of posse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::status::{StatusKind, WaitingKind};
 use crate::time::{Mono, Wall};
 use crate::turn::{self, Look, Seen};
 
-/// What the agents do.
+/// The behaviour of the agents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
     /// Rounds the tester fails.
@@ -23,32 +23,32 @@ pub(super) struct Script {
     pub(super) permissions: u32,
     /// The model of this turn fails the first time.
     pub(super) fails_once: Option<Key>,
-    /// The same, when the answer is written already.
+    /// The same, after the answer is written.
     pub(super) fails_after: Option<Key>,
-    /// Agents that are killed, each at a moment of its own in the first seconds.
+    /// Number of agents killed, each at its own moment in the first seconds.
     pub(super) murders: u32,
     /// A person answers some of the questions before posse does.
     pub(super) person: bool,
-    /// What a terminal shows of a prompt is not always clear.
+    /// The traces of a prompt in a terminal are sometimes unclear.
     pub(super) blurred: bool,
-    /// The agents are asked to leave when the run stops or is over.
+    /// The agents are asked to exit when the run stops or is over.
     pub(super) cleanup: bool,
 }
 
-/// When posse is killed.
+/// The time of posse's kills.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kill {
     /// At this input, counted from 1.
     pub(super) at: usize,
     pub(super) dies: Dies,
-    /// Then again after so many more; 0: never.
+    /// Number of inputs until each further kill; 0: never.
     pub(super) again: usize,
 }
 
-/// How a run went.
+/// The outcome of a run.
 pub(super) struct Outcome {
     pub(super) status: RunStatus,
-    /// What was told.
+    /// The published entries.
     pub(super) told: Vec<Entry>,
     /// Inputs in the journal.
     pub(super) entries: usize,
@@ -57,17 +57,17 @@ pub(super) struct Outcome {
 }
 
 enum Act {
-    /// To the posse that lives now.
+    /// An event for the current daemon.
     Tell(RunEvent),
     Prompt(TerminalId, String),
     Agent(TerminalId, Does),
-    /// What the store and the pump remember of a message.
+    /// The knowledge of the store and the pump about a message.
     Note(u64, bool),
-    /// Somebody goes on with the run, and knows the environment or not.
+    /// A client resumes the run, with or without the environment.
     Go(bool),
-    /// Somebody kills an agent, whoever is there.
+    /// Kills one of the live agents.
     Murder,
-    /// Asked to leave, by the posse that lives now.
+    /// The current daemon asks these agents to exit.
     Leave(Vec<TerminalId>),
 }
 
@@ -89,7 +89,7 @@ struct Agent {
     alive: bool,
     name: String,
     key: Option<Key>,
-    /// As it was told last.
+    /// The round in the last prompt.
     round: u32,
     asks: u32,
 }
@@ -107,11 +107,11 @@ pub(super) struct Outside {
     is_up: bool,
     watching: Option<TerminalId>,
     agents: BTreeMap<TerminalId, Agent>,
-    /// Messages of which something is known: arrived, or on their way.
+    /// Messages that arrived or are on their way.
     noted: BTreeMap<u64, bool>,
     files: BTreeMap<Key, String>,
     written: BTreeMap<Key, u32>,
-    /// What each agent was told.
+    /// The prompts of each agent.
     pub(super) prompts: BTreeMap<TerminalId, Vec<String>>,
     /// Accepts that were typed.
     pub(super) accepts: usize,
@@ -125,7 +125,7 @@ impl World for Outside {
         Run::new(spec(self.script.cleanup), Wall(0))
     }
 
-    /// As from a disk.
+    /// Replays the journal, as from a disk.
     fn read_back(&self, journal: &Journal<Self>) -> Run {
         let mut run = self.new_run();
         for (input, at) in journal {
@@ -149,14 +149,14 @@ impl World for Outside {
         self.posse += 1;
         self.is_up = false;
         self.watching = None;
-        // What the dead posse had begun.
+        // Pending work of the dead daemon is lost.
         self.queue.retain(|_, act| !matches!(act, Act::Tell(_) | Act::Leave(_)));
-        // What was killed before it was written must not be killed for ever.
+        // A kill before the write must not repeat forever.
         self.kill =
             self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: daemon.journal.len() + kill.again, ..kill });
         // S-159 and S-160: for a moment, or for longer than a minute.
         let pause = if self.random(8) == 0 { 61_000 } else { 5 + self.random(400) };
-        // Often nobody is there who knows the environment.
+        // Often no client with the environment is connected.
         let somebody = self.random(2) == 0;
         self.later(pause, Act::Go(somebody));
     }
@@ -197,7 +197,7 @@ impl Outside {
         world.outcome(&daemon)
     }
 
-    /// What is told is read from the journal, as everywhere.
+    /// Reads the published entries from the journal.
     fn outcome(self, daemon: &Daemon<Self>) -> Outcome {
         let (mut run, mut told, mut answers) = (self.new_run(), Vec::new(), Vec::new());
         for (input, at) in daemon.journal.iter().cloned() {
@@ -270,7 +270,7 @@ impl Outside {
         }
     }
 
-    /// The agents that run.
+    /// Returns the running agents.
     pub(super) fn alive(&self) -> BTreeSet<TerminalId> {
         self.agents.iter().filter(|(_, agent)| agent.alive).map(|(terminal, _)| *terminal).collect()
     }
@@ -355,7 +355,7 @@ impl Outside {
         self.tell(after, RunEvent::Turn { turn, event });
     }
 
-    /// The pump's part: noted, typed, seen to be taken. What was cut off may have left traces.
+    /// Plays the pump's part: record, type, confirm. An interrupted delivery may leave traces.
     fn send(&mut self, record: TurnRecord) {
         let TurnRecord { turn, terminal, text, .. } = record;
         let typed = self.prompts.get(&terminal).is_some_and(|prompts| prompts.contains(&text));
@@ -369,7 +369,7 @@ impl Outside {
             None => {
                 self.noted.insert(turn, false);
                 let at = 1 + self.random(4);
-                // Killed in between, it may never be typed: the pump dies with its posse.
+                // A kill in between may prevent the typing: the pump dies with its daemon.
                 self.later(at, Act::Prompt(terminal, text));
                 self.later(at + 3, Act::Note(turn, true));
                 return self.tell(at + 4, RunEvent::Turn { turn, event: TurnEvent::Sent(Sent::Taken) });
@@ -386,7 +386,7 @@ impl Outside {
         let round = text.split_once("Round ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
         agent.round = round.unwrap_or(agent.round);
         agent.asks = self.script.permissions;
-        // As a terminal is from the moment a prompt was seen to be taken.
+        // The state of a terminal whose prompt was just taken.
         (agent.kind, agent.epoch) = (StatusKind::Processing, agent.epoch + 1);
         self.later(5, Act::Agent(terminal, Does::Work));
     }
@@ -423,7 +423,7 @@ impl Outside {
                     self.later(after, Act::Agent(terminal, Does::Obey));
                 }
             }
-            // Unless somebody was quicker.
+            // Unless a person was quicker.
             Does::Obey if waits => {
                 turn_to(StatusKind::Processing);
                 self.later(2, Act::Agent(terminal, Does::Work));
@@ -442,7 +442,7 @@ impl Outside {
         self.show(run, terminal);
     }
 
-    /// Tells of a terminal, if somebody watches it.
+    /// Reports a terminal's status, if the run watches it.
     fn show(&mut self, run: &Run, terminal: TerminalId) {
         if self.watching != Some(terminal) {
             return;
