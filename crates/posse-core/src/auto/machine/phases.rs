@@ -6,6 +6,7 @@ use super::{Job, Pipeline};
 use crate::auto::evidence::{Evidence, Place, missing};
 use crate::auto::memory::{Leaving, ParkedWhy, PhaseResult};
 use crate::auto::messages::{Author, Intake, PlanFound, Repair, Step, StepAnswer};
+use crate::auto::settings::Mode;
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::notice::NoticeKind;
 use crate::engine::{Machine, RunOutcome, StopHow};
@@ -91,6 +92,9 @@ impl Pipeline {
             }
             Intake::Gone => {
                 self.step(&job.item, "it is not in the backlog any more");
+                if self.settings.mode == Mode::Once {
+                    self.close(RunOutcome::Verified, "nothing to do".into());
+                }
                 self.leave(job);
             }
             Intake::Unreadable { why } => self.park(job, ParkedWhy::NeedsAttention, why),

@@ -52,6 +52,10 @@ fn as_many_items_as_were_asked_for() {
         bench.begun().planner(failed("boom"));
     }
     bench.retired(ItemOutcome::Failed).ended(RunOutcome::Failed, "1-a");
+    // One that has vanished is no failure.
+    let mut bench = Bench::new(Settings { mode: Mode::Once, ..Settings::default() }, backlog());
+    bench.answer(StepAnswer::Intake(Intake::Gone));
+    bench.ended(RunOutcome::Verified, "nothing to do");
 }
 
 #[test]
