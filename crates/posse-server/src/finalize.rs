@@ -27,8 +27,10 @@ use posse_files::child::{self, ChildError, Leftovers};
 
 /// For `openspec archive`.
 const ARCHIVE: Duration = Duration::from_secs(120);
-/// A larger file is compared by its size and time.
-const HASHED: u64 = 16 << 20;
+/// How much of what is dirty is compared by its content, which takes a second at most; the rest by size and time.
+const HASHED: u64 = 64 << 20;
+/// Between size and time, where there is no hash.
+const SIZED: &str = " bytes of ";
 /// Maximum retries if the user commits at the same moment.
 const TRIES: usize = 5;
 /// Maximum number of paths named in a text.
@@ -105,8 +107,17 @@ pub(crate) async fn snapshot_of(tree: &WorkTree) -> Result<(Snapshot, Vec<Change
     let (changes, ignored) = tree.status_and_ignored().await?;
     let paths: BTreeSet<GitPath> = changes.iter().map(|change| change.path.clone()).collect();
     let root = tree.root.clone();
-    let was = move |disk: &Disk, path: GitPath| Was { content: content(disk, &on_disk(&root, &path)), path };
-    let dirty = disk::run(move |disk| paths.into_iter().map(|path| was(disk, path)).collect());
+    let dirty = disk::run(move |disk| {
+        let mut left_to_hash = HASHED;
+        let was = |path: GitPath| {
+            let file = on_disk(&root, &path);
+            let content = content(disk, &file, left_to_hash);
+            let length = disk.symlink_metadata(&file).map_or(0, |found| found.len());
+            left_to_hash -= if content.contains(SIZED) { 0 } else { length.min(left_to_hash) };
+            Was { path, content }
+        };
+        paths.into_iter().map(was).collect()
+    });
     Ok((Snapshot { root: git_path(&tree.root), dirty: dirty.await, ignored }, changes))
 }
 
@@ -273,7 +284,8 @@ async fn tell_what_is_left(tree: &WorkTree, plan: &CommitPlan, before: &Snapshot
     let users = before.dirty.iter().filter(|was| plan.left.get(&was.path) == Some(&LeftBecause::UsersWork));
     let (users, root) = (users.cloned().collect::<Vec<Was>>(), tree.root.clone());
     let changed_again = move |disk: &Disk| -> Vec<Was> {
-        let now = |was: &Was| content(disk, &on_disk(&root, &was.path));
+        let longest = |was: &Was| if was.content.contains(SIZED) { 0 } else { HASHED };
+        let now = |was: &Was| content(disk, &on_disk(&root, &was.path), longest(was));
         users.into_iter().filter(|was| now(was) != was.content).collect()
     };
     let changed_again = disk::run(changed_again).await;
@@ -360,8 +372,8 @@ pub(crate) async fn inspect(root: &Path, paths: Vec<GitPath>) -> TreeEntries {
     disk::at(root, inspect).await
 }
 
-/// Something that changes when the content does.
-fn content(disk: &Disk, path: &Path) -> String {
+/// Something that changes when the content does: a hash, or size and time of a file that has more bytes than `longest`.
+fn content(disk: &Disk, path: &Path, longest: u64) -> String {
     let Ok(found) = disk.symlink_metadata(path) else { return "absent".into() };
     if found.is_symlink() {
         let target = disk.read_link(path).unwrap_or_default();
@@ -370,13 +382,13 @@ fn content(disk: &Disk, path: &Path) -> String {
     if !found.is_file() {
         return "no file".into();
     }
-    if found.len() <= HASHED
-        && let Ok(bytes) = disk.read_bounded(path, HASHED)
+    if found.len() <= longest
+        && let Ok(bytes) = disk.read_bounded(path, longest)
     {
         return crate::sha256(&bytes);
     }
     let modified = found.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    format!("{} bytes of {}", found.len(), modified.unwrap_or_default().as_nanos())
+    format!("{}{SIZED}{}", found.len(), modified.unwrap_or_default().as_nanos())
 }
 
 #[cfg(test)]

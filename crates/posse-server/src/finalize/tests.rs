@@ -373,16 +373,28 @@ async fn a_commit_that_was_cut_short_is_finished() {
 fn content_is_told_apart_by_hash_or_by_size_and_time() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a");
-    assert_eq!(content(DISK, &path), "absent");
-    for length in [1, HASHED + 1] {
-        fs::write(&path, vec![b'x'; length as usize]).unwrap();
-        let first = content(DISK, &path);
-        assert_eq!(content(DISK, &path), first);
-        fs::File::options().append(true).open(&path).unwrap().set_len(length + 1).unwrap();
-        assert_ne!(content(DISK, &path), first);
+    let content = |name: &str, longest| super::content(DISK, &place.path().join(name), longest);
+    assert_eq!(content("a", HASHED), "absent");
+    for (length, is_sized) in [(9, false), (10, true)] {
+        fs::write(&path, vec![b'x'; length]).unwrap();
+        let first = content("a", 9);
+        assert_eq!((first.contains(SIZED), content("a", 9)), (is_sized, first.clone()));
+        fs::File::options().append(true).open(&path).unwrap().set_len(11).unwrap();
+        assert_ne!(content("a", 9), first);
     }
     symlink("a", place.path().join("l")).unwrap();
-    assert!(content(DISK, &place.path().join("l")).starts_with("link "));
+    assert!(content("l", 0).starts_with("link "));
+}
+
+#[tokio::test]
+async fn only_so_much_of_what_is_dirty_is_hashed() {
+    let repo = TestRepo::new();
+    for name in ["large", "larger"] {
+        fs::File::create(repo.root.join(name)).unwrap().set_len(HASHED / 2 + 1).unwrap();
+    }
+    repo.write("small", "x");
+    let sized = repo.snapshot().await.unwrap().dirty.into_iter().map(|was| was.content.contains(SIZED));
+    assert_eq!(sized.collect::<Vec<bool>>(), [false, true, false]);
 }
 
 /// A program in place of openspec.
