@@ -110,7 +110,7 @@ impl Places {
         let guarded = directory.join("common");
         if !disk.exists(&guarded.join("config")) {
             let current = current(disk, &self.common, None)?;
-            write(disk, &self.common, &Trust { trusted: current, ..Trust::default() }, &BTreeSet::new())?;
+            write(disk, &self.common, &Trust { trusted: current, ..Trust::default() }, &[])?;
         }
         // For refs git follows this file, whatever it is told of the common directory.
         let commondir = self.directory.join("commondir");
@@ -335,8 +335,8 @@ fn load(disk: &Disk, directory: &Path) -> Trust {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Writes down what is trusted, and makes the common directory from it.
-fn write(disk: &Disk, common: &Path, trust: &Trust, users_filters: &BTreeSet<String>) -> Result<(), GitError> {
+/// Writes down what is trusted, and makes the common directory from it. `users`: their own configuration.
+fn write(disk: &Disk, common: &Path, trust: &Trust, users: &[Entry]) -> Result<(), GitError> {
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = failed("cannot keep what git may use");
     let directory = home(common);
@@ -372,7 +372,8 @@ fn write(disk: &Disk, common: &Path, trust: &Trust, users_filters: &BTreeSet<Str
     }
     let text = serde_json::to_vec(trust).map_err(|error| failed(error.into()))?;
     disk.write_private_unsynced(&directory.join("trust.json"), &text).map_err(&failed)?;
-    let config = git_config::trusted(&trust.trusted.entries, users_filters);
+    let users_filters = users.iter().filter_map(git_config::filter_name).map(str::to_owned).collect();
+    let config = git_config::trusted(&trust.trusted.entries, &users_filters);
     disk.write_private_unsynced(&guarded.join("config"), config.as_bytes()).map_err(&failed)
 }
 
@@ -401,7 +402,6 @@ pub(crate) fn begin(disk: &Disk, environment: &Environment, directory: &Path) ->
     let directory = disk.canonicalize(directory).map_err(failed("cannot look for a repository"))?;
     let Found::Tree(places) = discover(disk, &directory, Strict::No)? else { return Ok(Vec::new()) };
     let users = users_configuration(disk, environment)?;
-    let users_filters = users.iter().filter_map(git_config::filter_name).map(str::to_owned).collect();
     let before = load(disk, &home(&places.common));
     let now = current(disk, &places.common, None)?;
     let same = |entry: &&Entry| before.distrusted.entries.contains(entry);
@@ -439,7 +439,7 @@ pub(crate) fn begin(disk: &Disk, environment: &Environment, directory: &Path) ->
         // Git LFS keeps its files in the common directory, and must find the real ones.
         let _ = disk.create_dir(&places.common.join("lfs"));
     }
-    write(disk, &places.common, &Trust { begun: true, hooks_directory, trusted, distrusted }, &users_filters)?;
+    write(disk, &places.common, &Trust { begun: true, hooks_directory, trusted, distrusted }, &users)?;
     for directory in BTreeSet::from([directory, places.root.clone()]) {
         if let Some(file) = pin_path(&directory) {
             let failed = failed("cannot keep where the repository is");
@@ -527,7 +527,5 @@ pub(crate) fn confirm(disk: &Disk, directory: &Path) -> Result<(), GitError> {
     let Found::Tree(places) = discover(disk, &directory, Strict::No)? else { return Ok(()) };
     let mut trust = load(disk, &home(&places.common));
     trust.distrusted = Facts::default();
-    let users = users_configuration(disk, &Environment::default())?;
-    let users_filters = users.iter().filter_map(git_config::filter_name).map(str::to_owned).collect();
-    write(disk, &places.common, &trust, &users_filters)
+    write(disk, &places.common, &trust, &users_configuration(disk, &Environment::default())?)
 }

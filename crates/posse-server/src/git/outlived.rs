@@ -34,20 +34,21 @@ impl Outlived {
 
 /// All gits that run below this directory now.
 pub(crate) fn in_directory(disk: &Disk, directory: &Path) -> Vec<Outlived> {
-    let processes = disk.read_dir(Path::new("/proc")).into_iter().flatten().flatten();
-    processes
-        .filter_map(|process| {
-            let pid = process.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
-            let is_git = || disk.read(&process.path().join("comm")).is_ok_and(|name| name.starts_with(b"git"));
-            let works_in = || disk.read_link(&process.path().join("cwd")).ok().filter(|cwd| cwd.starts_with(directory));
-            if !is_git() {
-                return None;
-            }
-            let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-            // Only now: before, the number could have become another's.
-            Some(Outlived { directory: works_in()?, process: Arc::new(handle) })
-        })
-        .collect()
+    let is_git = |process: &Path| disk.read(&process.join("comm")).is_ok_and(|name| name.starts_with(b"git"));
+    let gits = processes(disk).filter(|(_, process)| is_git(process));
+    let outlived = gits.filter_map(|(pid, process)| {
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // Only now: before, the number could have become another's.
+        let works_in = disk.read_link(&process.join("cwd")).ok().filter(|cwd| cwd.starts_with(directory))?;
+        Some(Outlived { directory: works_in, process: Arc::new(handle) })
+    });
+    outlived.collect()
+}
+
+/// All processes that run now, and what tells of them.
+pub(crate) fn processes(disk: &Disk) -> impl Iterator<Item = (Pid, PathBuf)> {
+    let entries = disk.read_dir(Path::new("/proc")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?, entry.path())))
 }
 
 impl WorkTree {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
 use posse_core::finalize::{self, GitPath, Snapshot, Status};
-use posse_core::plan::fast_forward::{Difference, difference};
+use posse_core::plan::fast_forward::{AheadBehind, Difference, ahead_behind, difference};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Part, RunId};
 use serde::{Deserialize, Serialize};
@@ -175,19 +175,12 @@ struct Facts {
     /// A commit without submodules.
     simple: String,
     tree: (String, String),
-    /// The last commit that was made of what a session left.
-    made: Option<OwnCommit>,
+    /// The last two commits of which it was asked how they stand to each other.
+    compared: Option<(String, String, AheadBehind)>,
+    /// A commit that was made here, behind its parent, and in what the two differ.
+    difference: Option<(String, String, Difference)>,
     /// The status of the work tree whose session ended last.
     seen: Option<(PathBuf, (Status, Draft))>,
-}
-
-/// A commit that was made here, of files that a session left.
-#[derive(Clone, Debug)]
-struct OwnCommit {
-    parent: String,
-    id: String,
-    /// In what the two differ, if that is certain: hooks may add to a commit.
-    difference: Option<Difference>,
 }
 
 /// Where one session works.
@@ -343,7 +336,9 @@ impl Worktrees {
         self.facts().seen = Some((tree.root.clone(), (status, draft)));
         match head {
             _ if is_dirty => Ok(true),
-            Some(head) if head != worktree.base => Ok(!self.commits(&worktree.base, &head).await?.is_empty()),
+            Some(head) if head != worktree.base => {
+                Ok(!self.ahead_behind(&worktree.base, &head).await?.ahead.is_empty())
+            }
             _ => Ok(false),
         }
     }
@@ -365,10 +360,25 @@ impl Worktrees {
         Ok(said.lines().map(str::to_owned).collect())
     }
 
+    /// How two commits stand to each other.
+    async fn ahead_behind(&self, first: &str, second: &str) -> Result<AheadBehind> {
+        let known = self.facts().compared.clone();
+        if let Some((_, _, known)) = known.filter(|(a, b, _)| a == first && b == second) {
+            return Ok(known);
+        }
+        let both = format!("{first}...{second}");
+        let arguments = ["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"];
+        let said = self.home.ask(&arguments).await?;
+        let found = ahead_behind(&said).ok_or_else(|| GitError::unexpected("rev-list"))?;
+        self.facts().compared = Some((first.to_owned(), second.to_owned(), found.clone()));
+        Ok(found)
+    }
+
     /// The difference of two commits, or trees.
     async fn changed(&self, from: &str, to: &str) -> Result<Difference> {
-        if let Some(difference) = self.made(from, to).and_then(|made| made.difference) {
-            return Ok(difference);
+        let known = self.facts().difference.clone();
+        if let Some((_, _, known)) = known.filter(|(a, b, _)| a == from && b == to) {
+            return Ok(known);
         }
         let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to, "--"];
         let said = self.home.hear(&arguments).await?;
@@ -390,11 +400,6 @@ impl Worktrees {
         let tree = self.home.ask(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?;
         self.facts().tree = (commit.to_owned(), tree.clone());
         Ok(tree)
-    }
-
-    /// The last commit that was made here, if it is the second and the first is its parent.
-    fn made(&self, parent: &str, id: &str) -> Option<OwnCommit> {
-        self.facts().made.clone().filter(|made| made.parent == parent && made.id == id)
     }
 
     fn facts(&self) -> MutexGuard<'_, Facts> {

@@ -49,7 +49,7 @@ async fn an_ordinary_task_asks_git_for_nothing_that_is_known() {
         git_in(&worktree.directory, &["commit", "--quiet", "-am", "by the session"]);
     };
     // Somebody else's commits have to be counted, and compared with the user's branch.
-    let expected = [&made[..], &seen, &["rev-list"], &["rev-list"], &["diff-tree"], &landed, &removed].concat();
+    let expected = [&made[..], &seen, &["rev-list"], &["diff-tree"], &landed, &removed].concat();
     assert_eq!(task(&worktrees, "3", &none, commit).await, expected);
 
     // The tree that a check is about, once.

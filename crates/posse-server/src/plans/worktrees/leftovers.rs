@@ -2,10 +2,10 @@
 //! down: what checks, validators or curious people leave in the work tree afterwards does not become part of the result.
 
 use posse_core::finalize::{self, GitPath, Snapshot, Status, Step};
-use posse_core::plan::fast_forward::Difference;
+use posse_core::plan::fast_forward::{AheadBehind, Difference};
 use posse_core::plan::file::Isolation;
 
-use super::{OwnCommit, Result, TaskWorktree, WorktreeError, Worktrees, not_committed, nothing_of_the_users};
+use super::{Result, TaskWorktree, WorktreeError, Worktrees, not_committed, nothing_of_the_users};
 use crate::finalize::{CommitRequest, Committed};
 use crate::git::{Draft, WorkTree};
 
@@ -68,9 +68,13 @@ impl Worktrees {
         // Nothing was committed, for an unknown reason.
         let head = committed.head.ok_or_else(|| worktree.broken())?;
         if let Some(parent) = committed.before.commit.clone().filter(|parent| *parent != head) {
+            // Hooks may add to a commit.
             let is_certain = !committed.before.staged && !tree.has_hooks().await;
             let difference = is_certain.then(|| difference(&committed.before, &nothing));
-            self.facts().made = Some(OwnCommit { parent, id: head.clone(), difference });
+            let ahead_behind = AheadBehind { behind: Vec::new(), ahead: vec![head.clone()] };
+            let mut facts = self.facts();
+            facts.compared = Some((parent.clone(), head.clone(), ahead_behind));
+            facts.difference = difference.map(|difference| (parent, head.clone(), difference));
         }
         // What is committed on the work tree's branch is there already.
         if committed.before.branch.as_ref() != Some(&worktree.branch) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use posse_core::finalize::GitPath;
-use posse_core::plan::fast_forward::{AheadBehind, Difference, ahead_behind, in_the_way, together};
+use posse_core::plan::fast_forward::{AheadBehind, Difference, in_the_way, together};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{GateFailure, MergeResult};
 
@@ -89,16 +89,6 @@ impl Worktrees {
         }
         let why = format!("{} moves all the time; wait until nobody commits to it", self.target);
         Ok(MergeResult::NotNow { why })
-    }
-
-    /// How the user's branch and the work stand to each other.
-    async fn ahead_behind(&self, tip: &str, final_commit: &str) -> Result<AheadBehind> {
-        if self.made(tip, final_commit).is_some() {
-            return Ok(AheadBehind { behind: Vec::new(), ahead: vec![final_commit.to_owned()] });
-        }
-        let both = format!("{tip}...{final_commit}");
-        let arguments = ["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"];
-        Ok(ahead_behind(&self.home.ask(&arguments).await?).ok_or_else(|| GitError::unexpected("rev-list"))?)
     }
 
     /// The commit that has both. Where one side has all of the other already, that is the commit itself.

@@ -9,6 +9,7 @@ use posse_files::child::ends_within;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::disk::Disk;
+use crate::git::outlived::processes;
 
 /// The environment variable by which a check is found. Its value is the directory of the run.
 pub(super) const CHECK_OF: &str = "POSSE_CHECK_OF";
@@ -18,13 +19,10 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Kills the checks of a run that are running now, with the programs they started, and waits for their end.
 pub(super) fn end(disk: &Disk, state: &Path) {
     let mark = [CHECK_OF.as_bytes(), b"=", state.as_os_str().as_bytes()].concat();
-    for process in disk.read_dir(Path::new("/proc")).into_iter().flatten().flatten() {
-        let Some(pid) = process.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?)) else {
-            continue;
-        };
+    for (pid, process) in processes(disk) {
         let has_mark = |variables: Vec<u8>| variables.split(|byte| *byte == 0).any(|variable| variable == mark);
-        if !disk.read(&process.path().join("environ")).is_ok_and(has_mark)
-            || !disk.read(&process.path().join("stat")).is_ok_and(|stat| leads_group(&stat, pid))
+        if !disk.read(&process.join("environ")).is_ok_and(has_mark)
+            || !disk.read(&process.join("stat")).is_ok_and(|stat| leads_group(&stat, pid))
         {
             continue;
         }
