@@ -115,6 +115,7 @@ pub struct Line {
     pub text: String,
 }
 
+/// The standing of an item in its pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ItemStanding)]

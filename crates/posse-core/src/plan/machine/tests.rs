@@ -276,12 +276,14 @@ fn what_follows_from_a_verdict() {
     for (policy, verdicts, status, failed) in [
         ("accept", &[Pass][..], TaskStatus::Verified, 0),
         ("accept", &[Fail, Pass], TaskStatus::Verified, 1),
+        // T56.
         ("accept", &[Fail, Fail], TaskStatus::Failed, 2),
         ("accept", &[Warn], TaskStatus::Verified, 0),
         ("retry", &[Warn, Warn], TaskStatus::Verified, 1),
         ("fail", &[Warn, Pass], TaskStatus::Verified, 1),
         ("fail", &[Warn, Warn], TaskStatus::Failed, 2),
         ("accept", &[Error, Error, Pass], TaskStatus::Verified, 0),
+        // T55.
         ("accept", &[Error, Error, Error], TaskStatus::Suspended, 0),
     ] {
         let meta = format!(", validation: {{enabled: true, warn_policy: {policy}}}");
